@@ -1,0 +1,1 @@
+"""An append-only conversation ledger with branching and merging."""

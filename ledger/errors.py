@@ -1,0 +1,376 @@
+"""Every error of the ledger: one class for each different thing a caller does next.
+
+The stable word is `code`; it is what another process, another language or a log line compares. The
+fields say where; the message is built from them and never holds a record's content. All are
+picklable, so they cross process boundaries whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+
+def _rebuild(cls: type[LedgerError], values: dict[str, Any]) -> LedgerError:
+    return cls(**values)
+
+
+@dataclass(eq=False)
+class LedgerError(Exception):
+    """Base of every error this package raises on purpose. Next: look at `code`."""
+
+    code: ClassVar[str] = "ledger"
+
+    def message(self) -> str:
+        """The sentence for a person: what happened, where, and the next step."""
+        return self.code
+
+    def __str__(self) -> str:
+        return self.message()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+
+
+# -- what was asked cannot be done as asked ---------------------------------------------------------
+
+
+@dataclass(eq=False)
+class ConversationIdInvalid(LedgerError):
+    """Raised when a conversation id cannot be a safe file name. Next: choose another id."""
+
+    code: ClassVar[str] = "conversation-id"
+
+    conversation: str
+    """The id as given, shortened for display."""
+    reason: str
+
+    def message(self) -> str:
+        return (
+            f"conversation id {self.conversation!r} {self.reason}; use 1 to 200 letters, digits, "
+            "'.', '_' or '-', starting with a letter or digit"
+        )
+
+
+@dataclass(eq=False)
+class SignatureChanged(LedgerError):
+    """Raised when a program's fields differ from those of the turns it would be shown.
+
+    Next: map names with `rename`, start another conversation, or continue from a turn that fits.
+    """
+
+    code: ClassVar[str] = "conversation-signature"
+
+    program: str
+    differences: str
+
+    def message(self) -> str:
+        return (
+            f"{self.program}: its earlier turns in this conversation have other inputs or outputs: "
+            f"{self.differences}"
+        )
+
+
+@dataclass(eq=False)
+class Opaque(LedgerError):
+    """Raised when a program has a field whose values have no JSON form. Next: give it a type."""
+
+    code: ClassVar[str] = "conversation-opaque"
+
+    program: str
+    field: str
+    reason: str
+
+    def message(self) -> str:
+        return f"{self.program}: {self.field} {self.reason}, and a turn is kept as data"
+
+
+@dataclass(eq=False)
+class Busy(LedgerError):
+    """Raised when the turn to continue from is still running and the view refuses to wait.
+
+    Next: send again later, wait for the turn, or open with sends="queue" or sends="branch".
+    """
+
+    code: ClassVar[str] = "conversation-busy"
+
+    conversation: str
+    turn: str
+    state: str = "running"
+
+    def message(self) -> str:
+        return (
+            f"conversation {self.conversation}: turn {self.turn} is {self.state}; wait for it, "
+            'continue from another turn, or send with sends="branch"'
+        )
+
+
+@dataclass(eq=False)
+class BusyWaiting(Busy):
+    """Raised when the turn to continue from waits for a person's answer.
+
+    Next: answer its questions, or continue from another turn.
+    """
+
+    state: str = "waiting"
+    questions: tuple[Any, ...] = ()
+    """The open questions, as the turn's `waiting` record holds them."""
+
+    def message(self) -> str:
+        return (
+            f"conversation {self.conversation}: turn {self.turn} waits for {len(self.questions)} "
+            "answer(s) of a person; answer, or continue from another turn"
+        )
+
+
+@dataclass(eq=False)
+class TurnUnknown(LedgerError):
+    """Raised when no turn, or more than one, answers to a name. Next: list the turns."""
+
+    code: ClassVar[str] = "turn-unknown"
+
+    conversation: str
+    turn: str
+    reason: str = "is not a turn of it"
+
+    def message(self) -> str:
+        return f"conversation {self.conversation}: {self.turn!r} {self.reason}"
+
+
+@dataclass(eq=False)
+class TurnState(LedgerError):
+    """Raised when a turn is not in a state that allows what was asked. Next: look at its state."""
+
+    code: ClassVar[str] = "turn-state"
+
+    turn: str
+    state: str
+    reason: str
+
+    def message(self) -> str:
+        return f"turn {self.turn} is {self.state}: {self.reason}"
+
+
+@dataclass(eq=False)
+class RequestMismatch(LedgerError):
+    """Raised when a request id comes back with other inputs. Next: use a new request id."""
+
+    code: ClassVar[str] = "request-mismatch"
+
+    turn: str
+    request_id: str
+
+    def message(self) -> str:
+        return (
+            f"request {self.request_id!r} was already taken as turn {self.turn}, with other inputs"
+        )
+
+
+@dataclass(eq=False)
+class LeaseLost(LedgerError):
+    """Raised when a turn's record comes from a process that no longer holds the turn.
+
+    Next: drop the work; the turn's outcome is whatever its new holder records.
+    """
+
+    code: ClassVar[str] = "lease-lost"
+
+    turn: str
+    reason: str
+
+    def message(self) -> str:
+        return f"turn {self.turn}: {self.reason}; nothing was recorded"
+
+
+@dataclass(eq=False)
+class RecordInvalid(LedgerError):
+    """Raised when a value cannot be kept exactly. Next: convert it at the path that is named."""
+
+    code: ClassVar[str] = "record-invalid"
+
+    path: str
+    """Where in the record: `inputs.items[3].price`."""
+    reason: str
+
+    def message(self) -> str:
+        return f"{self.path or 'the record'}: {self.reason}; nothing was stored"
+
+
+@dataclass(eq=False)
+class RecordTooLarge(LedgerError):
+    """Raised when one record is over the size limit. Next: keep bulk as an attachment."""
+
+    code: ClassVar[str] = "record-too-large"
+
+    size_bytes: int
+    limit_bytes: int
+
+    def message(self) -> str:
+        return (
+            f"a record of {self.size_bytes:,} bytes is over the limit of {self.limit_bytes:,}; "
+            "keep large content as an attachment; nothing was stored"
+        )
+
+
+@dataclass(eq=False)
+class AttachmentMissing(LedgerError):
+    """Raised when the bytes of an attachment are not in the store. Next: restore that one file."""
+
+    code: ClassVar[str] = "attachment-missing"
+
+    sha256: str
+
+    def message(self) -> str:
+        return f"the bytes of attachment {self.sha256} are not in this store"
+
+
+@dataclass(eq=False)
+class ImportInvalid(LedgerError):
+    """Raised when nothing, or contradicting content, would be imported. Next: read the reason."""
+
+    code: ClassVar[str] = "import-invalid"
+
+    source: str
+    reason: str
+
+    def message(self) -> str:
+        return f"{self.source}: {self.reason}"
+
+
+# -- stores ----------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class StoreConflict(LedgerError):
+    """Raised when a conversation is not at the expected position. Next: read, decide again, retry."""
+
+    code: ClassVar[str] = "store-conflict"
+
+    conversation: str
+    expected: int
+    found: int
+    """How many records it holds. Equal to `expected` when it was deleted and made anew."""
+
+    def message(self) -> str:
+        if self.expected == self.found:
+            return f"conversation {self.conversation} was deleted and made anew since it was read"
+        return (
+            f"conversation {self.conversation} holds {self.found} records, not {self.expected}; "
+            "read again and retry"
+        )
+
+
+@dataclass(eq=False)
+class StoreGone(LedgerError):
+    """Raised when the position to read after is not in this log. Next: forget it, read from 0."""
+
+    code: ClassVar[str] = "store-gone"
+
+    conversation: str
+    after: int
+    found: int
+
+    def message(self) -> str:
+        return (
+            f"conversation {self.conversation}: position {self.after} is not in this log (it holds "
+            f"{self.found} records); it was deleted or replaced: read from 0"
+        )
+
+
+@dataclass(eq=False)
+class StoreFailure(LedgerError):
+    """Base of what can go wrong at a place in a store: an operation, a path, a reason."""
+
+    code: ClassVar[str] = "store-io"
+
+    where: str
+    """The file or folder, never a record's content."""
+    reason: str
+
+    next_step: ClassVar[str] = "look at the file system, then try again"
+
+    def message(self) -> str:
+        return f"{self.where}: {self.reason}; {self.next_step}"
+
+
+@dataclass(eq=False)
+class StoreIO(StoreFailure):
+    """Raised when the system refuses a read or a write. Next: look at the file system, try again."""
+
+
+@dataclass(eq=False)
+class StoreFull(StoreFailure):
+    """Raised when there is no room: nothing of the append counts. Next: make room, append again."""
+
+    code: ClassVar[str] = "store-full"
+    next_step: ClassVar[str] = "nothing was recorded; make room and append again"
+
+
+@dataclass(eq=False)
+class StoreUnknown(StoreFailure):
+    """Raised when a flush failed: the records may be there, their durability is not known.
+
+    Next: read, and look whether they are there, before appending again.
+    """
+
+    code: ClassVar[str] = "store-unknown"
+    next_step: ClassVar[str] = "whether the records are durable is not known; read before retrying"
+
+
+@dataclass(eq=False)
+class StoreBusy(StoreFailure):
+    """Raised when another process held the append lock for the whole waiting time. Next: retry."""
+
+    code: ClassVar[str] = "store-busy"
+    next_step: ClassVar[str] = "nothing was recorded; try again, or look for a stopped process"
+
+
+@dataclass(eq=False)
+class StoreLink(StoreFailure):
+    """Raised when a path of the store is a link, a device or anything but the store's own plain file.
+
+    Next: find out who put it there; remove it.
+    """
+
+    code: ClassVar[str] = "store-link"
+    next_step: ClassVar[str] = "it was not followed; find out who put it there and remove it"
+
+
+@dataclass(eq=False)
+class StoreDenied(StoreFailure):
+    """Raised when the rights are missing, or others may write to the folder. Next: mend the rights."""
+
+    code: ClassVar[str] = "store-denied"
+    next_step: ClassVar[str] = "mend its owner or its mode"
+
+
+@dataclass(eq=False)
+class StoreReadOnly(StoreFailure):
+    """Raised when appending to a store that can only be read. Next: open it where it is writable."""
+
+    code: ClassVar[str] = "store-read-only"
+    next_step: ClassVar[str] = "it can be read here; append where it is writable"
+
+
+@dataclass(eq=False)
+class StoreVersion(StoreFailure):
+    """Raised when a log holds records of a newer format. Next: upgrade before appending to it."""
+
+    code: ClassVar[str] = "store-version"
+    next_step: ClassVar[str] = "it can be read as far as this version knows it; upgrade to append"
+
+
+@dataclass(eq=False)
+class StoreCorrupt(LedgerError):
+    """Raised when the bytes of a record, or of one field of it, do not read. Next: verify the log."""
+
+    code: ClassVar[str] = "store-corrupt"
+
+    where: str
+    seq: int
+    reason: str
+
+    def message(self) -> str:
+        return (
+            f"{self.where}, record {self.seq}: {self.reason}; run `turn-ledger verify` to see all"
+        )

@@ -1,0 +1,407 @@
+"""The bytes of a log: sealing lines, checking seals, telling torn, void and damaged apart.
+
+Theory. A log is lines; a line ends at byte 0x0A and nowhere else. Our lines end in
+
+    ,"seq":N,"ledger":["i/n","<salt>","<chain>"]}
+
+where i/n is the line's place in its append and the chain hashes the chain written before it, every
+raw byte after the line feed of the sealed line before it, and its own bytes up to the quote that
+opens the chain. So one seal also covers the lines that other writers put before it, checking needs
+no JSON, and a few lines at the end can be checked alone.
+
+`body` and `seal` make lines; `Scanner` reads them. It goes on from the chain as written, so damage
+costs the lines it hit and no more. What depends on what follows (is an unfinished batch void? are
+unsealed lines altered?) is settled when the next lines, or the end, are known.
+
+Must stay in step: `_SEAL` and `seal`; `Scanner._close` and the contract's rule for void batches.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ledger.errors import RecordInvalid, RecordTooLarge
+from ledger.records import kinds, values
+
+_SEAL = re.compile(
+    rb',"seq":([1-9][0-9]{0,15}),"ledger":\["([1-9][0-9]{0,8})/([1-9][0-9]{0,8})",'
+    rb'(?:"([A-Za-z0-9_-]{22})"|null),"([A-Za-z0-9_-]{22})"\]\}\Z'
+)
+_SEAL_LENGTH = 140
+_BLANK = b" \t\r\v\f"
+_TRAILING = b" \t\r"
+_KIND = re.compile(r"[a-z][a-z0-9_]*")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+_ESCAPED = (
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+    (b"\xc2\x85", b"\\u0085"),
+)
+
+_encoder = msgspec.json.Encoder()
+_struct_decoder: msgspec.json.Decoder[kinds.Recorded] = msgspec.json.Decoder(kinds.KnownKind)
+_plain_decoder = msgspec.json.Decoder()
+
+Verdict = Literal[
+    "sealed", "unsealed", "erased", "unprovable", "suspect", "void", "unreadable"
+]
+"""What a line is: `sealed` (its seal checks), `unsealed` (another writer's), `erased` (a tombstone),
+`unprovable` (its seal covers a tombstone), `suspect` (its seal, or the one covering it, does not
+check), `void` (of a batch that was never finished), `unreadable` (no record)."""
+
+HANDED_OUT = frozenset({"sealed", "unsealed", "erased", "unprovable"})
+"""The verdicts whose lines are read; the others keep their place and are `unreadable`."""
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def first_chain(conversation: str) -> bytes:
+    """Return the chain value before line 1: it holds the id, so swapped files are noticed."""
+    return _text(hashlib.sha256(conversation.encode("ascii")).digest()[:16])
+
+
+def salt_text(salt: bytes) -> bytes:
+    """Write 16 random bytes as a line's salt."""
+    if len(salt) != 16:
+        raise ValueError("a salt is 16 bytes")
+    return _text(salt)
+
+
+def body(record: Mapping[str, Any]) -> bytes:
+    """Return a checked record as compact JSON without a place or a seal.
+
+    Raises: record-invalid, record-too-large. `seq` and `ledger` that are given are ignored.
+    """
+    if not isinstance(record, Mapping):
+        raise RecordInvalid(path="", reason=f"a record is a dict, not {type(record).__name__}")
+    plain = {k: v for k, v in record.items() if k != "seq" and k != "ledger"}
+    _check_record(plain)
+    values.check(plain)
+    text = _encoder.encode(plain)
+    for raw, escaped in _ESCAPED:
+        if raw in text:
+            text = text.replace(raw, escaped)
+    if len(text) > values.SIZE_LIMIT_BYTES:
+        raise RecordTooLarge(size_bytes=len(text), limit_bytes=values.SIZE_LIMIT_BYTES)
+    return text
+
+
+def _check_record(record: dict[Any, Any]) -> None:
+    number = record.get("functai_conversation")
+    if type(number) is not int or number < 1:
+        raise RecordInvalid(path="functai_conversation", reason="a record names its format, 1")
+    kind = record.get("kind")
+    if type(kind) is not str or not _KIND.fullmatch(kind) or kind == "unreadable":
+        raise RecordInvalid(path="kind", reason="a kind is a lower-case word")
+    at = record.get("at")
+    if type(at) is not str or not _TIME.fullmatch(at):
+        raise RecordInvalid(
+            path="at", reason="a time is RFC 3339 UTC with six fraction digits and Z"
+        )
+
+
+def seal(
+    bodies: Sequence[bytes], count: int, covered: hashlib._Hash, salts: Iterable[bytes]
+) -> tuple[bytes, bytes]:
+    """Return the lines of one append, and the chain value of the last.
+
+    Args: count: how many records stand before. covered: a hash fed with the chain before and every
+    byte after the line feed of the last sealed line (`Scanner.covered`). salts: 16 bytes per line.
+    """
+    lines: list[bytes] = []
+    chain = b""
+    total = len(bodies)
+    for i, (text, salt) in enumerate(zip(bodies, salts, strict=True), 1):
+        start = b'%b,"seq":%d,"ledger":["%d/%d","%b",' % (
+            text[:-1],
+            count + i,
+            i,
+            total,
+            salt_text(salt),
+        )
+        covered = covered.copy() if i == 1 else hashlib.sha256(chain)
+        covered.update(start)
+        chain = _text(covered.digest()[:16])
+        lines.append(b'%b"%b"]}\n' % (start, chain))
+    return b"".join(lines), chain
+
+
+def _text(raw: bytes) -> bytes:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=")
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """What stands at the end of a sealed line."""
+
+    seq: int
+    i: int
+    n: int
+    salt: str | None
+    """None: the line is a tombstone."""
+    chain: bytes
+    quote_at: int
+    """Offset in the line of the quote that opens the chain: what lies before it is covered."""
+
+
+class Line(msgspec.Struct):
+    """One line of a log that is not blank: where it is, its place, and what it is."""
+
+    start: int
+    end: int
+    """Offset of its line feed (or of the end of the data, when that is missing)."""
+    seq: int
+    """Its place among the lines that are not blank; the first is 1."""
+    verdict: Verdict
+    seal: Seal | None = None
+
+
+def find_seal(line: bytes) -> Seal | None:
+    """Return the seal at the end of a line (given without its line feed), or None."""
+    trimmed = line.rstrip(_TRAILING)
+    base = max(0, len(trimmed) - _SEAL_LENGTH)
+    found = _SEAL.search(trimmed, base)
+    if found is None:
+        return None
+    seq, i, n, salt, chain = found.groups()
+    if int(i) > int(n):
+        return None
+    return Seal(
+        seq=int(seq),
+        i=int(i),
+        n=int(n),
+        salt=salt.decode() if salt is not None else None,
+        chain=chain,
+        quote_at=found.start(5) - 1,
+    )
+
+
+def is_blank(line: bytes) -> bool:
+    """Say whether a line holds white space only: covered by seals, not counted."""
+    return not line.strip(_BLANK)
+
+
+class Scanner:
+    """Reads a log line by line from a place where a sealed line ended, or from the start.
+
+    Feed it whole lines in order; take what is settled with `settled`. Lines are handed over in
+    order, each once. Offsets are those of the file: the scanner counts what it was fed. It may start
+    in the middle of a batch; the lines before it are then taken to be there.
+
+    Args: chain: the chain as written by the last sealed line before (`first_chain` at the start).
+    offset, count: bytes and records before. erasing: an erase plan is open, so a seal that does not
+    check proves nothing.
+    """
+
+    def __init__(
+        self, chain: bytes, *, offset: int = 0, count: int = 0, erasing: bool = False
+    ) -> None:
+        self.offset = offset
+        self.count = count
+        self.chain = chain
+        self.covered = hashlib.sha256(chain)
+        """Fed with the chain before and the bytes since: what the next line's seal covers first."""
+        self._erasing = erasing
+        self._covers_tombstone = False
+        self._unsealed: list[Line] = []
+        self._batch: list[Line] = []
+        self._waiting: list[Line] = []
+        self._mid_batch = True
+
+    @property
+    def batch_open(self) -> bool:
+        """Whether the lines so far end in an unfinished batch."""
+        return bool(self._batch)
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Read whole lines: data ends with a line feed."""
+        data = bytes(data)
+        start = 0
+        while start < len(data):
+            end = data.index(b"\n", start)
+            self._line(data[start:end], b"\n")
+            start = end + 1
+
+    def feed_unended(self, line: bytes) -> bool:
+        """Read a last line that lacks its line feed, if it is sealed and checks. Says whether."""
+        found = find_seal(line)
+        if found is None or not self._checks(line, found):
+            return False
+        self._line(line, b"")
+        return True
+
+    def settled(self, *, at_end: bool = False, in_flight: bool = False) -> list[Line]:
+        """Take the lines whose verdict is known.
+
+        Args: at_end: nothing follows for now: unsealed lines are handed out, and an unfinished
+        batch is void. in_flight: it may still be being written: its lines are not taken.
+        """
+        unsettled = self._batch[:1] if in_flight else []
+        if at_end and not in_flight:
+            for line in self._batch:
+                line.verdict = "void"
+        elif not at_end:
+            unsettled = self._batch[:1] + self._unsealed[:1]
+        first_held = min((line.seq for line in unsettled), default=self.count + 1)
+        first_waiting = self._waiting[0].seq if self._waiting else first_held
+        taken = self._waiting[: max(0, first_held - first_waiting)]
+        self._waiting = self._waiting[len(taken) :]
+        return taken
+
+    # -- one line
+
+    def _line(self, line: bytes, ending: bytes) -> None:
+        start = self.offset
+        self.offset += len(line) + len(ending)
+        found = find_seal(line)
+        if found is None:
+            self.covered.update(line + ending)
+            if is_blank(line):
+                return
+            self._unsealed_line(line, start)
+        else:
+            self._sealed_line(line, start, found)
+
+    def _unsealed_line(self, line: bytes, start: int) -> None:
+        readable = decode_plain(line) is not None
+        kept = self._add(start, len(line), "unsealed" if readable else "unreadable", None)
+        self._unsealed.append(kept)
+        self._mid_batch = False
+        if line[-1:] == b" ":
+            self._covers_tombstone = True
+        self._close(void=readable)
+
+    def _sealed_line(self, line: bytes, start: int, found: Seal) -> None:
+        if found.salt is None:
+            verdict: Verdict = "erased"
+        elif self._checks(line, found):
+            verdict = "sealed"
+        elif self._covers_tombstone or self._erasing:
+            verdict = "unprovable"
+        else:
+            verdict = "suspect"
+            for covered in self._unsealed:
+                covered.verdict = "suspect"
+        kept = self._add(start, len(line), verdict, found)
+        self.chain = found.chain
+        self.covered = hashlib.sha256(found.chain)
+        self._unsealed = []
+        self._covers_tombstone = False
+        self._batch_line(kept, found)
+
+    def _batch_line(self, line: Line, found: Seal) -> None:
+        first, self._mid_batch = self._mid_batch, False
+        if line.verdict == "suspect":
+            self._close(void=False)
+            return
+        if first and 1 < found.i < found.n:
+            self._batch = [line]
+            return
+        if found.i == 1:
+            self._close(void=True)
+            self._batch = [line] if found.n > 1 else []
+            return
+        last = self._batch[-1].seal if self._batch else None
+        if last is None or last.n != found.n or last.i + 1 != found.i or found.i == found.n:
+            self._close(void=False)
+        else:
+            self._batch.append(line)
+
+    def _close(self, *, void: bool) -> None:
+        """End the open batch: void when it was never finished, else its lines count."""
+        for line in self._batch:
+            if void:
+                line.verdict = "void"
+            elif line.verdict == "void":
+                line.verdict = "sealed"
+        self._batch = []
+
+    def _add(self, start: int, length: int, verdict: Verdict, found: Seal | None) -> Line:
+        self.count += 1
+        line = Line(start=start, end=start + length, seq=self.count, verdict=verdict, seal=found)
+        self._waiting.append(line)
+        return line
+
+    def _checks(self, line: bytes, found: Seal) -> bool:
+        covered = self.covered.copy()
+        covered.update(line[: found.quote_at])
+        return _text(covered.digest()[:16]) == found.chain
+
+
+# -- decoding --------------------------------------------------------------------------------------
+
+
+def decode_plain(line: bytes) -> dict[str, Any] | None:
+    """Return a line's record as a dict without `ledger`, or None when it is no record."""
+    value = _decode(_plain_decoder, line)
+    if not kinds.is_record(value):
+        return None
+    value.pop("ledger", None)
+    record: dict[str, Any] = value
+    return record
+
+
+def decode_struct(line: bytes, seq: int) -> kinds.Recorded:
+    """Return a line's record with its payloads undecoded; `Unreadable` when it is no record."""
+    found = _decode(_struct_decoder, line)
+    if found is None:
+        plain = _decode(_plain_decoder, line)
+        return kinds.of(plain, seq) if isinstance(plain, dict) else kinds.Unreadable(seq=seq)
+    record: kinds.Recorded = found
+    record.seq = seq
+    return record
+
+
+def decode_structs(data: bytes, first_seq: int, count: int) -> list[kinds.Recorded] | None:
+    """Decode many good lines at once; None when they must be decoded one by one.
+
+    `decode_lines` is not line-based (two objects on one line give two), so its result is used only
+    when there are exactly `count` records with the places expected.
+    """
+    try:
+        records = _struct_decoder.decode_lines(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if len(records) != count:
+        return None
+    for place, record in enumerate(records, first_seq):
+        if record.seq != place:
+            return None
+    return records
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], line: bytes) -> Any:
+    """Decode a line, or None when it does not read.
+
+    Raises: RecursionError: the line is fine, but the caller stands too deep in its own stack; read
+    it again from a fresh one (the stores do).
+    """
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    except RecursionError:
+        if nesting(line) > values.DEPTH_LIMIT:
+            return None
+        raise
+
+
+def nesting(line: bytes) -> int:
+    """Return how deep the brackets of a JSON text go, outside its strings."""
+    depth = deepest = 0
+    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', line, re.DOTALL):
+        if token[0] in (b"[", b"{"):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token[0] in (b"]", b"}"):
+            depth -= 1
+    return deepest

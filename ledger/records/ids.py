@@ -1,0 +1,50 @@
+"""Ids: which conversation names are safe, and how turn ids are made.
+
+A turn id is a lower-case UUIDv7. Its time and its 74 free bits are given by the caller (random for a
+new turn, derived from the source for an imported one), so this module has no clock and no chance.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ledger.errors import ConversationIdInvalid
+
+_CONVERSATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_TURN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?")
+
+
+def check_conversation(conversation: object) -> str:
+    """Return the id if it can name a conversation in every store, else raise conversation-id."""
+    if not isinstance(conversation, str):
+        kind = type(conversation).__name__
+        raise ConversationIdInvalid(conversation=f"<{kind}>", reason="is not text")
+    if not _CONVERSATION.fullmatch(conversation):
+        shown = conversation if len(conversation) <= 60 else conversation[:57] + "..."
+        raise ConversationIdInvalid(
+            conversation=shown, reason="is empty" if not conversation else "is not a safe name"
+        )
+    return conversation
+
+
+def reserved_on_windows(conversation: str) -> bool:
+    """Say whether Windows keeps this name for a device, or drops its last character."""
+    return bool(_RESERVED.fullmatch(conversation)) or conversation.endswith(".")
+
+
+def is_turn(value: object) -> bool:
+    """Say whether a value has the form of a turn id (a lower-case UUIDv7)."""
+    return isinstance(value, str) and bool(_TURN.fullmatch(value))
+
+
+def uuid7(milliseconds: int, bits74: int) -> str:
+    """Return the UUIDv7 of a Unix time in milliseconds (48 bits) and 74 free bits."""
+    if not 0 <= milliseconds < 1 << 48:
+        raise ValueError("a UUIDv7 holds 48 bits of milliseconds")
+    if not 0 <= bits74 < 1 << 74:
+        raise ValueError("a UUIDv7 holds 74 free bits")
+    high = milliseconds << 16 | 7 << 12 | bits74 >> 62
+    low = 2 << 62 | bits74 & (1 << 62) - 1
+    digits = f"{high << 64 | low:032x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -1,0 +1,302 @@
+"""The kinds of records, as written down, with their payloads left undecoded until asked for.
+
+One Struct per kind of the contract. `Recorded` is what a log holds: it has a place (`seq`). What is
+about to be appended is a plain dict made by `new`, without a place. A kind, format or shape that is
+not known here is `Other`: it keeps its place and says nothing. A line that cannot be handed out
+(damaged, void) is `Unreadable`.
+
+Reading never refuses: a field of the wrong type reads as absent, and a record that lacks what its
+kind needs reads as `Other`. Payloads are `msgspec.Raw` when they come from bytes, and plain values
+when they come from another store's dicts; `payload` gives either as a fresh value.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ledger.errors import StoreCorrupt
+
+FORMAT = 1
+Payload = msgspec.Raw
+"""A value kept undecoded; read it with `payload`."""
+
+ABSENT = msgspec.Raw()
+
+
+class _Common(msgspec.Struct, tag_field="kind", kw_only=True):
+    functai_conversation: Literal[1]
+    at: str = ""
+    seq: int = 0
+
+
+class Program(_Common, tag="program"):
+    """A version of a program: what a reader needs to show its turns."""
+
+    version: str
+    name: str = ""
+    program_kind: str = ""
+    module: str | None = None
+    signature: str | None = None
+    interface: Payload = ABSENT
+    fields: Payload = ABSENT
+    answer: str = "result"
+
+
+class Turn(_Common, tag="turn"):
+    """A turn is sent; recorded before its call."""
+
+    turn: str
+    parent: str | None = None
+    program: str = ""
+    inputs: Payload = ABSENT
+    request_id: str | None = None
+    settings: Payload = ABSENT
+    reads: Payload = ABSENT
+    made_by: Payload = ABSENT
+    context: Payload = ABSENT
+    saw: Payload = ABSENT
+    messages: Payload = ABSENT
+    source: Payload = ABSENT
+    erased: bool = False
+
+
+class Lease(_Common, tag="lease"):
+    """A process holds a running turn until a time."""
+
+    turn: str
+    holder: str = ""
+    until: str = ""
+    attempt: int = 1
+    boot: str | None = None
+
+
+class Ended(_Common, tag="ended"):
+    """A turn's call ended; the first one of a turn counts."""
+
+    turn: str
+    state: Literal["done", "failed", "stopped", "abandoned"]
+    outputs: Payload = ABSENT
+    value: Payload = ABSENT
+    saw: Payload = ABSENT
+    error: Payload = ABSENT
+    model: str | None = None
+    usage: Payload = ABSENT
+    seconds: float | None = None
+    attempt: int = 1
+    messages: Payload = ABSENT
+    partial: str | None = None
+    shown_entries: Payload = ABSENT
+    erased: bool = False
+
+
+class Waiting(_Common, tag="waiting"):
+    """A turn waits for a person's answers."""
+
+    turn: str
+    approvals: Payload = ABSENT
+    saw: Payload = ABSENT
+    attempt: int = 1
+
+
+class Approval(_Common, tag="approval"):
+    """A person's answer to one question of a waiting turn."""
+
+    turn: str
+    site: str | None = None
+    invocation: int = 0
+    plugin: str | None = None
+    path: str | None = None
+    verdict: str = ""
+    by: str | None = None
+    reason: str | None = None
+    asked: str | None = None
+
+
+class Tool(_Common, tag="tool"):
+    """A tool call of a turn: started, done, given by a person, or to be run again."""
+
+    turn: str
+    site: str | None = None
+    invocation: int = 0
+    id: str | None = None
+    name: str = ""
+    state: str = ""
+    input: Payload = ABSENT
+    effects: str | None = None
+    output: str | None = None
+    output_value: Payload = ABSENT
+    attempt: int = 1
+
+
+class Reply(_Common, tag="reply"):
+    """A model's reply, kept so that a resumed turn pays for none twice."""
+
+    turn: str
+    key: str = ""
+    response: Payload = ABSENT
+    attempt: int = 1
+
+
+class Call(_Common, tag="call"):
+    """A remembered helper's call inside a turn."""
+
+    turn: str
+    call: str = ""
+    site: str | None = None
+    program: Payload = ABSENT
+    lmcc: Payload = ABSENT
+    saw: Payload = ABSENT
+    attempt: int = 1
+
+
+class Stop(_Common, tag="stop"):
+    """Somebody asks a running turn to stop."""
+
+    turn: str
+
+
+class Head(_Common, tag="head"):
+    """The head is moved, for everyone."""
+
+    turn: str
+
+
+class Entry(_Common, tag="entry"):
+    """Something kept beside the turns: a title, a rating, a summary."""
+
+    plugin: str
+    entry: str
+    data: Payload = ABSENT
+    turn: str | None = None
+
+
+class Other(msgspec.Struct, kw_only=True):
+    """A record of a kind, format or shape that is not known here: its place counts, no more."""
+
+    kind: str
+    seq: int = 0
+    at: str = ""
+    functai_conversation: int = 1
+
+
+class Unreadable(msgspec.Struct, kw_only=True):
+    """The place of a line that cannot be handed out: damaged, suspect, void, or no record."""
+
+    seq: int = 0
+
+
+KnownKind = (
+    Program
+    | Turn
+    | Lease
+    | Ended
+    | Waiting
+    | Approval
+    | Tool
+    | Reply
+    | Call
+    | Stop
+    | Head
+    | Entry
+)
+Recorded = KnownKind | Other | Unreadable
+"""A record in a log, with its place."""
+
+NewRecord = dict[str, Any]
+"""A record about to be appended: no place yet. Made by `new`."""
+
+_BY_KIND: dict[str, type[Any]] = {
+    cls.__struct_config__.tag: cls  # type: ignore[misc, dict-item]
+    for cls in KnownKind.__args__
+}
+_RAW_FIELDS = {
+    cls: {f.name for f in msgspec.structs.fields(cls) if f.type is msgspec.Raw}
+    for cls in _BY_KIND.values()
+}
+
+
+def new(kind: str, at: str, **keys: Any) -> NewRecord:
+    """Return a record to append; keys that are None are left out, except `parent`."""
+    record: NewRecord = {"functai_conversation": FORMAT, "kind": kind, "at": at}
+    record.update((k, v) for k, v in keys.items() if v is not None or k == "parent")
+    return record
+
+
+def is_record(value: object) -> bool:
+    """Say whether a decoded line is a record at all: an object with a format number and a kind."""
+    return (
+        isinstance(value, dict)
+        and type(value.get("functai_conversation")) is int
+        and type(value.get("kind")) is str
+        and value["kind"] != "unreadable"
+    )
+
+
+def of(record: Mapping[str, Any], seq: int | None = None) -> Recorded:
+    """Return the Struct of a record read as a dict (from any store). Never raises.
+
+    Args: seq: its place; None: the one it names.
+    """
+    value = dict(record)
+    place = seq if seq is not None else _whole(value.get("seq"))
+    if not is_record(value):
+        return Unreadable(seq=place)
+    cls = _BY_KIND.get(value["kind"])
+    if cls is None or value["functai_conversation"] != FORMAT:
+        return _other(value, place)
+    known: dict[str, Any] = {"functai_conversation": FORMAT}
+    for field in msgspec.structs.fields(cls):
+        if field.name not in value:
+            continue
+        if field.name in _RAW_FIELDS[cls]:
+            known[field.name] = value[field.name]
+            continue
+        try:
+            known[field.name] = msgspec.convert(value[field.name], field.type)
+        except msgspec.ValidationError:
+            if field.required:
+                return _other(value, place)
+    known["seq"] = place
+    try:
+        result: Recorded = cls(**known)
+    except TypeError:
+        return _other(value, place)
+    return result
+
+
+def payload(value: Any, seq: int = 0, where: str = "") -> Any:
+    """Return a payload as a fresh value; None when the record has none.
+
+    Raises: store-corrupt: these bytes do not decode; the rest of the record stays usable.
+    """
+    if type(value) is not msgspec.Raw:
+        return copy.deepcopy(value)
+    if not len(memoryview(value)):
+        return None
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise StoreCorrupt(where=where or "a field", seq=seq, reason=str(error)) from error
+
+
+def has(value: Any) -> bool:
+    """Say whether a payload field stands in its record."""
+    return type(value) is not msgspec.Raw or len(memoryview(value)) > 0
+
+
+def _other(value: dict[str, Any], place: int) -> Other:
+    at = value.get("at")
+    return Other(
+        kind=value["kind"],
+        seq=place,
+        at=at if type(at) is str else "",
+        functai_conversation=value["functai_conversation"],
+    )
+
+
+def _whole(value: object) -> int:
+    return value if type(value) is int and value > 0 else 0

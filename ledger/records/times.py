@@ -1,0 +1,38 @@
+"""Times as records hold them: RFC 3339, UTC, six fraction digits, `Z`. No clock here."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def to_text(moment: datetime) -> str:
+    """Write an aware datetime as a record's time."""
+    if moment.tzinfo is None:
+        raise ValueError("a time without a zone names no moment")
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+def from_text(text: str | None) -> datetime | None:
+    """Read a record's time; None for a text that is not one."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(timezone.utc) if moment.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def from_unix(seconds: float) -> datetime | None:
+    """Read a Unix time in seconds; None when it is outside the years a datetime can hold."""
+    try:
+        return _EPOCH + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return None
+
+
+def to_milliseconds(moment: datetime) -> int:
+    """Return whole milliseconds since 1970, rounded down."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

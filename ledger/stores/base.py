@@ -1,0 +1,113 @@
+"""What a store is: two methods, `append` and `read`; the rest is optional.
+
+A store keeps each conversation as an ordered list of records and never changes one. It does not know
+what records mean. Other people's objects with these two methods are stores too, blocking or with
+coroutines; ours also have `scan`, `wait`, `conversations`, `delete`, `durability`, `persistent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from ledger.records import kinds
+
+Incarnation = tuple[str, str | None]
+"""(`at`, salt or None) of record 1: tells a conversation from one made anew under its id."""
+
+T = TypeVar("T")
+
+
+class Position(int):
+    """How many records a conversation holds, and of which incarnation.
+
+    An int in every other respect. Given back as `expect` or `after`, both are compared; a bare int
+    compares the count only.
+    """
+
+    incarnation: Incarnation | None
+    """None: the conversation held no record."""
+
+    def __new__(cls, count: int, incarnation: Incarnation | None = None) -> Position:
+        """Return a position of a count of records, in an incarnation."""
+        position = super().__new__(cls, count)
+        position.incarnation = incarnation
+        return position
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Position, (int(self), self.incarnation)
+
+
+class Records(list[T]):
+    """The records a read gave, in order, and the position after the last of them."""
+
+    position: Position
+
+    def __init__(self, records: Iterable[T], position: Position) -> None:
+        super().__init__(records)
+        self.position = position
+
+
+@runtime_checkable
+class Store(Protocol):
+    """What every store must have."""
+
+    def append(
+        self,
+        conversation: str,
+        records: Sequence[Mapping[str, Any]],
+        *,
+        expect: int | None = None,
+    ) -> int:
+        """Add records at the end, if the conversation still holds `expect` of them.
+
+        All or none become visible, durable (as `durability` says) when this returns. Order within
+        `records` is kept; each is given its `seq`. No records: nothing is written, `expect` is
+        checked.
+        Args: records: new records, as dicts; a `seq` or `ledger` in them is ignored. expect: how
+        many records the caller has seen, as an int or a `Position`; None: do not ask.
+        Returns: how many records the conversation holds now.
+        Raises: store-conflict: the log grew, or was made anew. record-invalid, record-too-large:
+        a value cannot be kept exactly. Nothing was written in either case.
+        Not promised: that another conversation's append is ordered before or after this one.
+        """
+        ...
+
+    def read(self, conversation: str, after: int = 0) -> list[dict[str, Any]]:
+        """Return the records after a position, in order, as fresh dicts.
+
+        Exactly as many as the count says: a line that cannot be handed out (no record, damaged,
+        void) is `{"kind": "unreadable", "seq": k}` in its place. A conversation that does not exist
+        holds no records.
+        Raises: store-gone: `after` is beyond the end, or of another incarnation; read from 0.
+        Not promised: that a record is durable before its writer's append returned.
+        """
+        ...
+
+
+class LedgerStore(Store, Protocol):
+    """What our own stores have besides."""
+
+    durability: str
+    """`memory` or `disk`: what an append has reached when it returns."""
+    persistent: bool
+    """Whether records outlive this process."""
+
+    def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
+        """Return what `read` returns, as Structs with their payloads undecoded."""
+        ...
+
+    def wait(self, conversation: str, after: int, timeout: float) -> bool:
+        """Block until the conversation is not at position `after`, or `timeout` seconds passed.
+
+        Returns: whether it changed. Not promised: that a change that was undone is noticed.
+        """
+        ...
+
+    def conversations(self) -> list[str]:
+        """Return the ids of the conversations that hold a record, sorted."""
+        ...
+
+    def delete(self, conversation: str) -> bool:
+        """Remove a conversation and its side files. Returns: whether there was one."""
+        ...
