@@ -48,9 +48,7 @@ _encoder = msgspec.json.Encoder()
 _struct_decoder: msgspec.json.Decoder[kinds.Recorded] = msgspec.json.Decoder(kinds.KnownKind)
 _plain_decoder = msgspec.json.Decoder()
 
-Verdict = Literal[
-    "sealed", "unsealed", "erased", "unprovable", "suspect", "void", "unreadable"
-]
+Verdict = Literal["sealed", "unsealed", "erased", "unprovable", "suspect", "void", "unreadable"]
 """What a line is: `sealed` (its seal checks), `unsealed` (another writer's), `erased` (a tombstone),
 `unprovable` (its seal covers a tombstone), `suspect` (its seal, or the one covering it, does not
 check), `void` (of a batch that was never finished), `unreadable` (no record)."""

@@ -190,18 +190,7 @@ class Unreadable(msgspec.Struct, kw_only=True):
 
 
 KnownKind = (
-    Program
-    | Turn
-    | Lease
-    | Ended
-    | Waiting
-    | Approval
-    | Tool
-    | Reply
-    | Call
-    | Stop
-    | Head
-    | Entry
+    Program | Turn | Lease | Ended | Waiting | Approval | Tool | Reply | Call | Stop | Head | Entry
 )
 Recorded = KnownKind | Other | Unreadable
 """A record in a log, with its place."""
@@ -209,10 +198,7 @@ Recorded = KnownKind | Other | Unreadable
 NewRecord = dict[str, Any]
 """A record about to be appended: no place yet. Made by `new`."""
 
-_BY_KIND: dict[str, type[Any]] = {
-    cls.__struct_config__.tag: cls  # type: ignore[misc, dict-item]
-    for cls in KnownKind.__args__
-}
+_BY_KIND: dict[str, type[Any]] = {cls.__struct_config__.tag: cls for cls in KnownKind.__args__}
 _RAW_FIELDS = {
     cls: {f.name for f in msgspec.structs.fields(cls) if f.type is msgspec.Raw}
     for cls in _BY_KIND.values()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_text(moment: datetime) -> str:
     """Write an aware datetime as a record's time."""
     if moment.tzinfo is None:
         raise ValueError("a time without a zone names no moment")
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def from_text(text: str | None) -> datetime | None:
@@ -20,7 +20,7 @@ def from_text(text: str | None) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-        return moment.astimezone(timezone.utc) if moment.tzinfo else None
+        return moment.astimezone(UTC) if moment.tzinfo else None
     except (ValueError, OverflowError):
         return None
 
