@@ -19,6 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from ledger.errors import StoreCorrupt
+from ledger.records import values
 
 FORMAT = 1
 Payload = msgspec.Raw
@@ -222,12 +223,12 @@ def is_record(value: object) -> bool:
     )
 
 
-def of(record: Mapping[str, Any], seq: int | None = None) -> Recorded:
-    """Return the Struct of a record read as a dict (from any store). Never raises.
+def of(record: object, seq: int | None = None) -> Recorded:
+    """Return the Struct of a record read as a dict. Never raises, whatever a store hands over.
 
     Args: seq: its place; None: the one it names.
     """
-    value = dict(record)
+    value = dict(record) if isinstance(record, Mapping) else {}
     place = seq if seq is not None else _whole(value.get("seq"))
     if not is_record(value):
         return Unreadable(seq=place)
@@ -243,7 +244,8 @@ def of(record: Mapping[str, Any], seq: int | None = None) -> Recorded:
             continue
         try:
             known[field.name] = msgspec.convert(value[field.name], field.type)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, ValueError, OverflowError):
+            # ValueError, OverflowError: an integer too large to be spelled, or to be a float.
             if field.required:
                 return _other(value, place)
     known["seq"] = place
@@ -258,6 +260,7 @@ def payload(value: Any, seq: int = 0, where: str = "") -> Any:
     """Return a payload as a fresh value; None when the record has none.
 
     Raises: store-corrupt: these bytes do not decode; the rest of the record stays usable.
+    RecursionError: the bytes are fine, but the caller stands too deep in its own stack.
     """
     if type(value) is not msgspec.Raw:
         return copy.deepcopy(value)
@@ -266,6 +269,8 @@ def payload(value: Any, seq: int = 0, where: str = "") -> Any:
     try:
         return msgspec.json.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if isinstance(error, RecursionError) and not values.too_deep(bytes(value)):
+            raise
         raise StoreCorrupt(where=where or "a field", seq=seq, reason=str(error)) from error
 
 
