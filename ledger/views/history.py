@@ -44,9 +44,10 @@ class History(Tree):
         """Fold the records that follow, in place. Returns: itself."""
         for record in more:
             self.position += 1
-            if isinstance(record, Mapping):
-                record = kinds.of(record, self.position)
             fold = _FOLD.get(type(record))
+            if fold is None and isinstance(record, Mapping):
+                record = kinds.of(record, self.position)
+                fold = _FOLD.get(type(record))
             if fold is not None:
                 fold(self, record, self.position)
         return self
@@ -158,13 +159,17 @@ def _turn(tree: Tree, record: kinds.Turn, seq: int) -> None:
     if record.turn in tree.nodes:
         return
     parent = tree.nodes.get(record.parent) if record.parent is not None else None
-    node = Node(record, seq=seq, ordinal=len(tree.order) + 1, parent=parent)
-    tree.nodes[node.id] = node
-    tree.order.append(node.id)
-    (tree.roots if parent is None else parent.children).append(node.id)
-    tree.head = node.id
+    tree.order.append(record.turn)
+    tree.nodes[record.turn] = Node(record, seq, len(tree.order), parent)
+    if parent is None:
+        tree.roots.append(record.turn)
+    elif parent.children:
+        parent.children.append(record.turn)
+    else:
+        parent.children = [record.turn]
+    tree.head = record.turn
     if record.request_id is not None:
-        tree.requests.setdefault(record.request_id, node.id)
+        tree.requests.setdefault(record.request_id, record.turn)
 
 
 def _lease(tree: Tree, record: kinds.Lease, seq: int) -> None:
@@ -198,8 +203,12 @@ def _step(
     seq: int,
 ) -> None:
     node = tree.nodes.get(record.turn)
-    if node is not None:
+    if node is None:
+        return
+    if node.steps:
         node.steps.append((seq, record))
+    else:
+        node.steps = [(seq, record)]
 
 
 def _head(tree: Tree, record: kinds.Head, _seq: int) -> None:

@@ -40,17 +40,21 @@ class Node:
         "waiting_seq",
     )
 
-    def __init__(self, record: kinds.Turn, *, seq: int, ordinal: int, parent: Node | None) -> None:
+    def __init__(self, record: kinds.Turn, seq: int, ordinal: int, parent: Node | None) -> None:
         self.id = record.turn
         self.record = record
         self.seq = seq
         """The place of its `turn` record in the log."""
         self.ordinal = ordinal
         """1, 2, 3 in log order."""
-        self.parent = parent.id if parent is not None else None
+        self.parent: str | None = None
         """None: a root; also when the parent that it names is not a turn that stands before it."""
-        self.depth: int = parent.depth + 1 if parent is not None else 0
-        self.children: list[str] = []
+        self.depth = 0
+        if parent is not None:
+            self.parent = parent.id
+            self.depth = parent.depth + 1
+        self.children: list[str] | tuple[()] = ()
+        """In log order. No list is made for the many turns without any; nor in `steps`."""
         self.ended: kinds.Ended | None = None
         """The first one."""
         self.lease: kinds.Lease | None = None
@@ -63,7 +67,7 @@ class Node:
         self.waiting: kinds.Waiting | None = None
         """The last one before it ended."""
         self.waiting_seq = 0
-        self.steps: list[tuple[int, Step]] = []
+        self.steps: list[tuple[int, Step]] | tuple[()] = ()
         """(place, record) of what happened inside it, in log order."""
 
     @property
