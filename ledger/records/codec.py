@@ -48,9 +48,7 @@ _encoder = msgspec.json.Encoder()
 _struct_decoder: msgspec.json.Decoder[kinds.Recorded] = msgspec.json.Decoder(kinds.KnownKind)
 _plain_decoder = msgspec.json.Decoder()
 
-Verdict = Literal[
-    "sealed", "unsealed", "erased", "unprovable", "suspect", "void", "unreadable"
-]
+Verdict = Literal["sealed", "unsealed", "erased", "unprovable", "suspect", "void", "unreadable"]
 """What a line is: `sealed` (its seal checks), `unsealed` (another writer's), `erased` (a tombstone),
 `unprovable` (its seal covers a tombstone), `suspect` (its seal, or the one covering it, does not
 check), `void` (of a batch that was never finished), `unreadable` (no record)."""
@@ -256,6 +254,18 @@ class Scanner:
         taken = self._waiting[: max(0, first_held - first_waiting)]
         self._waiting = self._waiting[len(taken) :]
         return taken
+
+    def onward(self) -> Scanner:
+        """Return a scanner that goes on from here, for lines that come later.
+
+        What was taken stays as it was taken: an unfinished batch is closed, unsealed lines were
+        handed out. Not to be used after `feed_unended`: the line feed is still to come.
+        """
+        other = Scanner(self.chain, offset=self.offset, count=self.count, erasing=self._erasing)
+        other.covered = self.covered.copy()
+        other._covers_tombstone = self._covers_tombstone
+        other._mid_batch = False
+        return other
 
     # -- one line
 
