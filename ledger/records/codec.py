@@ -273,6 +273,18 @@ class Scanner:
         del self._waiting[: len(taken)]
         return taken
 
+    def onward(self) -> Scanner:
+        """Return a scanner that goes on from here, for lines that come later.
+
+        What was taken stays as it was taken: an unfinished batch is closed, unsealed lines were
+        handed out. Not to be used after `feed_unended`: the line feed is still to come.
+        """
+        other = Scanner(self.chain, offset=self.offset, count=self.count, erasing=self._erasing)
+        other.covered = self.covered.copy()
+        other._covers_tombstone = self._covers_tombstone
+        other._mid_batch = False
+        return other
+
     # -- one line
 
     def _line(self, line: bytes, ending: bytes) -> None:
