@@ -186,7 +186,7 @@ def _judge_batches(lines: list[Judged]) -> None:
 
 def _is_part(line: Judged, i: int, n: int | None) -> bool:
     good = line.seal is not None and line.verdict != "suspect" and line.seal["i"] == i
-    return good and (n is None or line.seal is not None and line.seal["n"] == n)
+    return good and (n is None or (line.seal is not None and line.seal["n"] == n))
 
 
 def _is_void(batch: list[Judged], rest: list[Judged]) -> bool:
