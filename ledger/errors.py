@@ -7,7 +7,7 @@ picklable, so they cross process boundaries whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 
@@ -67,7 +67,7 @@ class SignatureChanged(LedgerError):
     def message(self) -> str:
         return (
             f"{self.program}: its earlier turns in this conversation have other inputs or outputs: "
-            f"{self.differences}"
+            f"{self.differences}; map names with `rename`, or start another conversation"
         )
 
 
@@ -82,7 +82,7 @@ class Opaque(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return f"{self.program}: {self.field} {self.reason}, and a turn is kept as data"
+        return f"{self.program}: {self.field} {self.reason}, and a turn is kept as data; give it a type"
 
 
 @dataclass(eq=False)
@@ -113,7 +113,7 @@ class BusyWaiting(Busy):
     """
 
     state: str = "waiting"
-    questions: tuple[Any, ...] = ()
+    questions: tuple[Any, ...] = field(default=(), repr=False)
     """The open questions, as the turn's `waiting` record holds them."""
 
     def message(self) -> str:
@@ -134,7 +134,7 @@ class TurnUnknown(LedgerError):
     reason: str = "is not a turn of it"
 
     def message(self) -> str:
-        return f"conversation {self.conversation}: {self.turn!r} {self.reason}"
+        return f"conversation {self.conversation}: {self.turn!r} {self.reason}; list the turns"
 
 
 @dataclass(eq=False)
@@ -162,7 +162,8 @@ class RequestMismatch(LedgerError):
 
     def message(self) -> str:
         return (
-            f"request {self.request_id!r} was already taken as turn {self.turn}, with other inputs"
+            f"request {self.request_id!r} was already taken as turn {self.turn}, with other inputs; "
+            "use a new request id"
         )
 
 
@@ -193,7 +194,7 @@ class RecordInvalid(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return f"{self.path or 'the record'}: {self.reason}; nothing was stored"
+        return f"{self.path or 'the record'}: {self.reason}; nothing was stored, convert it first"
 
 
 @dataclass(eq=False)
@@ -221,7 +222,7 @@ class AttachmentMissing(LedgerError):
     sha256: str
 
     def message(self) -> str:
-        return f"the bytes of attachment {self.sha256} are not in this store"
+        return f"the bytes of attachment {self.sha256} are not in this store; restore that file"
 
 
 @dataclass(eq=False)
@@ -253,7 +254,10 @@ class StoreConflict(LedgerError):
 
     def message(self) -> str:
         if self.expected == self.found:
-            return f"conversation {self.conversation} was deleted and made anew since it was read"
+            return (
+                f"conversation {self.conversation} was deleted and made anew since it was read; "
+                "read again and decide again"
+            )
         return (
             f"conversation {self.conversation} holds {self.found} records, not {self.expected}; "
             "read again and retry"
