@@ -87,6 +87,22 @@ class Lineage:
     def _closure(self) -> tuple[list[Rest], list[str]]:
         return rests_on(self._tree, self.turn)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all this as JSON data; turns are named by id."""
+        return {
+            "turn": self.turn,
+            "ancestors": self.ancestors,
+            "saw": self.saw,
+            "read": self.read,
+            "made_by": self.made_by,
+            "rests_on": [
+                {"turn": rest.turn, "how": rest.how, "through": rest.through}
+                for rest in self.rests_on
+            ],
+            "influenced": self.influenced,
+            "missing": self.missing,
+        }
+
     def explain(self) -> str:
         """Return all this as text for people: ordinals, short ids, models; long runs as ranges."""
         return "\n".join(_explained(self._tree, self))

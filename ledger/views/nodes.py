@@ -36,6 +36,7 @@ class Node:
         "record",
         "seq",
         "steps",
+        "versions",
         "waiting",
         "waiting_seq",
     )
@@ -50,6 +51,11 @@ class Node:
         self.parent: str | None = None
         """None: a root; also when the parent that it names is not a turn that stands before it."""
         self.depth = 0
+        versions: frozenset[str] = parent.versions if parent is not None else frozenset()
+        self.versions: frozenset[str] = (
+            versions if record.program in versions else versions | {record.program}
+        )
+        """The programs of its branch, itself included; shared with the parent when the same."""
         if parent is not None:
             self.parent = parent.id
             self.depth = parent.depth + 1
