@@ -282,7 +282,7 @@ class Scanner:
         other = Scanner(self.chain, offset=self.offset, count=self.count, erasing=self._erasing)
         other.covered = self.covered.copy()
         other._covers_tombstone = self._covers_tombstone
-        other._mid_batch = False
+        other._may_be_mid_batch = False
         return other
 
     # -- one line

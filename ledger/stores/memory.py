@@ -41,14 +41,12 @@ class _Log:
 
     def add(self, bodies: Sequence[bytes]) -> None:
         del self.data[self.scanner.offset :]
-        if self.lacks_line_feed:
-            self.data += b"\n"
-            self.scanner.offset += 1
-            self.lacks_line_feed = False
+        before = b"\n" if self.lacks_line_feed else b""
+        self.lacks_line_feed = False
         salts = [os.urandom(16) for _ in bodies]
         added, _ = codec.seal(bodies, len(self.lines), self.scanner.covered, salts)
-        self.data += added
-        self.scanner.feed(added)
+        self.data += before + added
+        self.scanner.feed(before + added)
         self.lines += self.scanner.settled(at_end=True)
 
 
