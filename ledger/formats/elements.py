@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 
 from ledger.formats.base import Broken, Element
 
-LIMIT_BYTES = 512 * 1024 * 1024
-"""No conversation is larger: a quote that is never closed must not swallow the memory."""
+LIMIT_BYTES = 2 << 30
+"""No element may be larger: a quote that is never closed must not swallow the memory."""
 
 _BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
@@ -124,7 +124,7 @@ class _Splitter:
         elif self._start is None:
             self._drop(self._at)
         elif len(self._data) - self._start > self._limit:
-            reason = f"a value of more than {self._limit:,} bytes is no conversation"
+            reason = f"one value has more than {self._limit:,} bytes"
             yield self._break(self._start, reason)
 
     def _break(self, at: int, reason: str) -> Broken:
