@@ -9,7 +9,7 @@ from ledger.errors import TurnUnknown
 from ledger.records import kinds, messages, times
 from ledger.turns.log import Log
 from ledger.turns.world import World
-from ledger.views.nodes import Node
+from ledger.views.nodes import Node, model_of
 from ledger.views.text import one_line
 
 
@@ -122,12 +122,7 @@ class Turn:
     @property
     def model(self) -> str | None:
         """The model that answered, or the one it was sent to."""
-        ended = self._node.ended
-        if ended is not None and ended.model is not None:
-            return ended.model
-        settings = self._value(self._node.record.settings)
-        model = settings.get("lm") if isinstance(settings, dict) else None
-        return model if isinstance(model, str) else None
+        return model_of(self._node)
 
     @property
     def usage(self) -> dict[str, int]:

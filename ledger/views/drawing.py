@@ -16,7 +16,7 @@ import msgspec
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds
 from ledger.views.history import History
-from ledger.views.nodes import Node, readable_reads
+from ledger.views.nodes import Node, model_of, readable_reads
 from ledger.views.text import one_line
 
 _DEEPEST = 30
@@ -116,8 +116,8 @@ def _turn(
 def _marks(history: History, node: Node, now: datetime) -> list[str]:
     state = history.state(node.id, now=now)
     marks = [] if state == "done" else [f"[{state}]"]
-    if node.ended is not None and node.ended.model:
-        marks.append(f"({one_line(node.ended.model, 24)})")
+    if model := model_of(node):
+        marks.append(f"({one_line(model, 24)})")
     reads = [history.node(t).ordinal for t in readable_reads(history, node)]
     if reads:
         marks.append("merges " + ", ".join(map(str, reads)))

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from ledger.errors import StoreCorrupt
 from ledger.views.branches import branch
 from ledger.views.context import followed, saw
-from ledger.views.nodes import Tree, payload, readable_reads, reads
+from ledger.views.nodes import Tree, model_of, payload, readable_reads, reads
 
 How = Literal["saw", "read", "through"]
 
@@ -236,8 +236,8 @@ def _maker(line: Lineage) -> str:
 
 
 def _models(tree: Tree, turns: list[str]) -> str:
-    ends = (tree.nodes[turn].ended for turn in turns)
-    models = list(dict.fromkeys(end.model for end in ends if end is not None and end.model))
+    named = (model_of(tree.nodes[turn]) for turn in turns)
+    models = list(dict.fromkeys(model for model in named if model))
     more = len(models) - _MOST_MODELS
     shown = ", ".join(models[:_MOST_MODELS]) + (f" and {more} more" if more > 0 else "")
     return f" ({shown})" if models else ""

@@ -158,6 +158,20 @@ def mapping(record: Any, name: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def model_of(node: Node) -> str | None:
+    """Return the model that answered, else the one the turn was sent to; None: neither is known.
+
+    Settings that do not decode name no model.
+    """
+    if node.ended is not None and node.ended.model is not None:
+        return node.ended.model
+    try:
+        model = mapping(node.record, "settings").get("lm")
+    except StoreCorrupt:
+        return None
+    return model if isinstance(model, str) else None
+
+
 def reads(tree: Tree, node: Node) -> list[str]:
     """Return the turns that a merge reads, each once. Turns that stand after it are not among them.
 
