@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ledger import errors, merging
     from ledger.conversation import Conversation, open
     from ledger.errors import LedgerError
+    from ledger.sources.exporting import export_json, export_markdown
+    from ledger.sources.importing import import_conversations
     from ledger.stores.base import Position, Store
     from ledger.stores.folder import FolderStore
     from ledger.stores.memory import MemoryStore
@@ -40,6 +42,9 @@ _PLACES = {
     "all_turns": "ledger.views",
     "current": "ledger.turns.current",
     "errors": "ledger.errors",
+    "export_json": "ledger.sources.exporting",
+    "export_markdown": "ledger.sources.exporting",
+    "import_conversations": "ledger.sources.importing",
     "last_turns": "ledger.views",
     "merging": "ledger.merging",
     "open": "ledger.conversation",
@@ -59,6 +64,9 @@ __all__ = [
     "all_turns",
     "current",
     "errors",
+    "export_json",
+    "export_markdown",
+    "import_conversations",
     "last_turns",
     "merging",
     "open",
