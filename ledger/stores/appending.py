@@ -97,7 +97,7 @@ class Tail:
 def _head_of_first(text: bytes, offset: int) -> lines.Head:
     line = text[: text.index(b"\n")]
     guard = line[-lines.GUARD :]
-    return lines.Head(offset + len(line) - len(guard), guard, handout.incarnation(line))
+    return lines.Head(offset + len(line) - len(guard), guard, handout.incarnation(line), True)
 
 
 class Added(NamedTuple):
@@ -163,8 +163,7 @@ def flush(file: Descriptor, files: Files, data: bytes, end: int) -> Owed | None:
     try:
         files.flush(file.number)
     except OSError:
-        found = file.stat()
-        return Owed((found.st_dev, found.st_ino), end, data)
+        return Owed((file.found.st_dev, file.found.st_ino), end, data)
     return None
 
 

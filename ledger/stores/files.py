@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
-from weakref import WeakSet
+from weakref import ref
 
 from ledger.errors import (
     LedgerError,
@@ -77,7 +77,13 @@ class _Gate:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.open: WeakSet[Descriptor] = WeakSet()
+        self.open: dict[int, ref[Descriptor]] = {}
+        self._joined = False
+
+    def join(self) -> None:
+        if not self._joined:
+            self._joined = True
+            forks.join(self)
 
     def before_fork(self) -> None:
         self.lock.acquire()
@@ -87,8 +93,9 @@ class _Gate:
             self.lock.release()
             return
         self.lock = threading.RLock()
-        for descriptor in list(self.open):
-            descriptor.drop()
+        for descriptor in [found() for found in self.open.values()]:
+            if descriptor is not None:
+                descriptor.drop()
 
 
 _gate = _Gate()
@@ -106,15 +113,16 @@ class Descriptor:
         self.path = path
         self._number: list[int] = []
         with _gate.lock:
-            forks.join(_gate)
-            _gate.open.add(self)
+            _gate.join()
+            _gate.open[id(self)] = ref(self)
             try:
                 self._number.extend(map(os.open, (path,), (flags | SAFE,), (mode,)))
             except (FileNotFoundError, FileExistsError):
                 raise
             except OSError as error:
                 raise named(error, path) from error
-        self.stat()
+        self.found = self.stat()
+        """What the system said of the file when it was opened."""
 
     @property
     def number(self) -> int:
@@ -132,10 +140,11 @@ class Descriptor:
 
     def is_at_its_path(self) -> bool:
         """Say whether the path still leads to this file."""
-        return same_file(os.fstat(self._number[0]), self.path)
+        return same_file(self.found, self.path)
 
     def close(self) -> None:
         """Close the file; again is no error."""
+        _gate.open.pop(id(self), None)
         try:
             if self._number:
                 next(map(os.close, map(list.pop, (self._number,))))

@@ -15,7 +15,6 @@ torn tail aside; make the file's name durable; write; flush; remember; unlock; r
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -24,9 +23,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ledger.errors import (
-    ConversationIdInvalid,
     StoreConflict,
-    StoreDenied,
     StoreGone,
     StoreIO,
     StoreLink,
@@ -34,9 +31,21 @@ from ledger.errors import (
     StoreVersion,
 )
 from ledger.records import codec, kinds
-from ledger.stores import appending, blobs, files, forks, handout, lines, locks, names, reading
+from ledger.stores import (
+    appending,
+    blobs,
+    files,
+    forks,
+    handout,
+    lines,
+    locks,
+    names,
+    reading,
+    whole,
+)
 from ledger.stores import verify as verifying
 from ledger.stores.base import Position, Records, agrees
+from ledger.stores.home import Home
 
 T = TypeVar("T")
 
@@ -72,15 +81,10 @@ class FolderStore:
         """The absolute path of the folder."""
         self.blobs = blobs.FolderBlobs(self.folder, calls=calls)
         """The attachments, by the SHA-256 of their bytes."""
-        self._conversations = os.path.join(self.folder, "conversations")
         self._lock_timeout_s = lock_timeout_s
         self._strict = strict
-        self._calls = calls or files.Files()
-        self._identity: tuple[int, int] | None = None
-        self._above_is_durable = False
-        self._blind_to_case: bool | None = None
+        self._home = Home(self.folder, calls or files.Files())
         self._known: dict[str, lines.Known] = {}
-        self._durable_names: dict[str, tuple[int, int]] = {}
         self._owed: dict[str, appending.Owed] = {}
         self._woken: dict[str, list[threading.Event]] = {}
         forks.join(self)
@@ -140,11 +144,11 @@ class FolderStore:
         return position
 
     def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
-        log = self._log(conversation)
+        log = self._home.log(conversation)
         deadline = time.monotonic() + self._lock_timeout_s
-        self._make_folder()
+        self._home.make()
         with self._locked(log.lock, deadline):
-            self._check_case(conversation)
+            self._home.check_case(conversation)
             with self._data(log, deadline, expect) as file:
                 return self._append_locked(log, file, bodies, expect)
 
@@ -162,17 +166,17 @@ class FolderStore:
         self, log: reading.Log, file: locks.LockedFile, bodies: list[bytes], expect: int | None
     ) -> Position:
         conversation = log.conversation
-        known = self._known.pop(conversation, None)
         self._pay(log, file)
-        tail = appending.Tail(log, file, known)
+        tail = appending.Tail(log, file, self._known.get(conversation))
         if expect is not None and not agrees(expect, tail.position) and not tail.counted:
             tail.count()
         if expect is not None and not agrees(expect, tail.position):
             raise _conflict(conversation, expect, tail.position)
         if tail.newer:
             raise StoreVersion(where=log.data, reason="it holds records of a newer format")
+        self._known.pop(conversation, None)
         tail.tidy(file)
-        self._make_name_durable(log, file)
+        self._home.make_name_durable(log, file)
         added = tail.add(file, bodies)
         owed = appending.flush(file, log.files, added.data, added.offset)
         if owed is not None:
@@ -187,15 +191,6 @@ class FolderStore:
             appending.pay(owed, file, log.files)
             self._owed.pop(log.conversation, None)
 
-    def _make_name_durable(self, log: reading.Log, file: locks.LockedFile) -> None:
-        """Flush the folder once per file, also when another made it: it may have died before."""
-        found = file.stat()
-        identity = (found.st_dev, found.st_ino)
-        if self._durable_names.get(log.conversation) != identity:
-            with files.naming(self._conversations):
-                log.files.flush_folder(self._conversations)
-            self._durable_names[log.conversation] = identity
-
     def adopt(self, conversation: str, data: bytes) -> Position:
         """Make a conversation of the bytes of a whole log, as `raw` gave them; all or nothing.
 
@@ -207,32 +202,18 @@ class FolderStore:
         self._check(conversation)
         if not data:
             return self.append(conversation, [], expect=0)
-        log = self._log(conversation)
+        log = self._home.log(conversation)
         deadline = time.monotonic() + self._lock_timeout_s
-        self._make_folder()
+        self._home.make()
         with self._locked(log.lock, deadline):
-            self._check_case(conversation)
+            self._home.check_case(conversation)
             found = self.read_end(conversation)
             if found:
                 raise _conflict(conversation, 0, found)
             self._forget(conversation)
-            self._place(log, data)
+            whole.place(log, data)
         self._wake(conversation)
         return self.read_end(conversation)
-
-    def _place(self, log: reading.Log, data: bytes) -> None:
-        path = f"{log.stem}.new-{secrets.token_hex(8)}"
-        try:
-            with files.naming(log.data):
-                with files.Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
-                    appending.write(file, log.files, data, 0)
-                    log.files.flush(file.number)
-                os.replace(path, log.data)
-                log.files.flush_folder(self._conversations)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(path)
-            raise
 
     def delete(self, conversation: str) -> bool:
         """Remove a conversation's log and its side files; its lock file stays.
@@ -241,28 +222,16 @@ class FolderStore:
         Raises: store-busy, store-io, store-denied, store-read-only.
         """
         self._check(conversation)
-        log = self._log(conversation)
-        if not self._there() or not any(map(os.path.lexists, (log.data, log.lock))):
+        log = self._home.log(conversation)
+        if not self._home.is_there() or not any(map(os.path.lexists, (log.data, log.lock))):
             return False
         deadline = time.monotonic() + self._lock_timeout_s
-        with self._locked(log.lock, deadline), files.naming(log.data):
-            self._check_case(conversation)
+        with self._locked(log.lock, deadline):
+            self._home.check_case(conversation)
             self._forget(conversation)
-            there = self._remove(log, deadline)
-            for name in os.listdir(self._conversations):
-                if names.is_side_file(name, conversation):
-                    os.unlink(os.path.join(self._conversations, name))
-            log.files.flush_folder(self._conversations)
+            there = whole.remove(log, deadline)
         self._wake(conversation)
         return there
-
-    def _remove(self, log: reading.Log, deadline: float) -> bool:
-        try:
-            with locks.acquire(log.data, deadline, create=False):
-                os.unlink(log.data)
-        except FileNotFoundError:
-            return False
-        return True
 
     # -- reading
 
@@ -297,14 +266,14 @@ class FolderStore:
         return handout.shallow(lambda: self._read_log(conversation, after, decode))
 
     def _read_log(self, conversation: str, after: int, decode: reading.Decode[T]) -> Records[T]:
-        log = self._log(conversation)
+        log = self._home.log(conversation)
         try:
-            if not self._there():
+            if not self._home.is_there():
                 raise FileNotFoundError
             with files.Descriptor(log.data, os.O_RDONLY) as file:
                 known = self._known.get(conversation)
                 if known is None:
-                    self._check_case(conversation)
+                    self._home.check_case(conversation)
                 found, known = reading.read(
                     log, file, after, known=known, decode=decode, strict=self._strict
                 )
@@ -341,14 +310,17 @@ class FolderStore:
                 woken.clear()
             return True
         finally:
-            with suppress(ValueError, KeyError):
-                self._woken[conversation].remove(woken)
+            waiting = self._woken.get(conversation, [])
+            with suppress(ValueError):
+                waiting.remove(woken)
+            if not waiting:
+                self._woken.pop(conversation, None)
 
     def _moved(self, conversation: str, after: int) -> bool:
         known = self._known.get(conversation)
-        if known is not None and known.count == after:
+        if known is not None and agrees(after, known.position):
             with suppress(OSError):
-                found = os.stat(self._log(conversation).data, follow_symlinks=False)
+                found = os.stat(self._home.log(conversation).data, follow_symlinks=False)
                 if (found.st_dev, found.st_ino, found.st_size) == (*known.identity, known.end):
                     return False
         try:
@@ -358,10 +330,13 @@ class FolderStore:
 
     def conversations(self) -> list[str]:
         """Return the ids of the conversations that hold a record, sorted; foreign files are skipped."""
-        if not self._there():
+        if not self._home.is_there():
             return []
         found = []
-        with files.naming(self._conversations), os.scandir(self._conversations) as entries:
+        with (
+            files.naming(self._home.conversations),
+            os.scandir(self._home.conversations) as entries,
+        ):
             for entry in entries:
                 conversation = names.conversation_of(entry.name)
                 if conversation is not None and entry.is_file(follow_symlinks=False):
@@ -370,11 +345,9 @@ class FolderStore:
 
     def _holds_a_record(self, conversation: str) -> bool:
         try:
-            with files.Descriptor(self._log(conversation).data, os.O_RDONLY) as file:
-                first = file.stat().st_size and self._calls.read(file.number, lines.BLOCK, 0)
+            with files.Descriptor(self._home.log(conversation).data, os.O_RDONLY) as file:
+                first = os.pread(file.number, lines.BLOCK, 0)
         except (OSError, StoreLink):
-            return False
-        if not first:
             return False
         if b"\n" in first.lstrip():
             return True
@@ -386,23 +359,13 @@ class FolderStore:
         An append that is being written is left out. Raises as `read`.
         """
         self._check(conversation)
-        log = self._log(conversation)
+        log = self._home.log(conversation)
         try:
-            if not self._there():
+            if not self._home.is_there():
                 return b""
-            with files.Descriptor(log.data, os.O_RDONLY) as file:
-                with locks.held_now(log.lock, log.data) as nobody_writes:
-                    source = lines.FileSource(file, self._calls)
-                data = source.read(0, source.size)
+            return whole.copy(log)
         except FileNotFoundError:
             return b""
-        if nobody_writes:
-            return data
-        reader = lines.Reader(lines.BytesSource(data), codec.Scanner(log.first_chain))
-        for _ in reader.whole_lines():
-            pass
-        reader.finish(in_flight=True)
-        return data[: reader.taken_to]
 
     def verify(self, conversation: str) -> verifying.Report:
         """Check every line of a log, in bounded memory, and report all that is not sealed.
@@ -410,112 +373,50 @@ class FolderStore:
         Raises: store-io, store-denied, store-link.
         """
         self._check(conversation)
-        log = self._log(conversation)
+        log = self._home.log(conversation)
         try:
-            if not self._there():
+            if not self._home.is_there():
                 raise FileNotFoundError
             with files.Descriptor(log.data, os.O_RDONLY) as file:
-                source = lines.FileSource(file, self._calls)
+                source = lines.FileSource(file, log.files)
                 report = handout.shallow(lambda: verifying.verify(source, conversation))
         except FileNotFoundError:
             return verifying.Report(conversation=conversation)
         report.set_aside = sorted(
-            name for name in os.listdir(self._conversations) if names.is_torn(name, conversation)
+            name
+            for name in os.listdir(self._home.conversations)
+            if names.is_torn(name, conversation)
         )
         return report
 
-    # -- the folder
+    def is_here(self) -> bool:
+        """Say whether its folder was not removed or replaced since this store worked in it."""
+        try:
+            self._home.is_there()
+        except StoreIO:
+            return False
+        return True
 
     def _check(self, conversation: object) -> None:
         names.check(conversation, windows=os.name == "nt")
-
-    def _log(self, conversation: str) -> reading.Log:
-        return reading.Log(conversation, f"{self._conversations}/{conversation}", self._calls)
 
     def _locked(self, path: str, deadline: float) -> locks.LockedFile:
         try:
             return locks.acquire(path, deadline, create=True)
         except FileNotFoundError as error:
-            raise _removed(self._conversations) from error
-
-    def is_here(self) -> bool:
-        """Say whether the folder is not another than this store has worked in."""
-        try:
-            self._there()
-        except StoreIO:
-            return False
-        return True
-
-    def _there(self) -> bool:
-        """Say whether the folder exists, having checked that it can be trusted and is the same."""
-        with files.naming(self._conversations):
-            try:
-                found = os.stat(self._conversations, follow_symlinks=False)
-            except FileNotFoundError:
-                if self._identity is not None:
-                    raise _removed(self._conversations) from None
-                return False
-            identity = (found.st_dev, found.st_ino)
-            if identity == self._identity:
-                return True
-            if self._identity is not None:
-                raise _removed(self._conversations)
-            for path, folder in (
-                (self._conversations, found),
-                (self.folder, os.stat(self.folder)),
-            ):
-                reason = files.distrust(folder, os.geteuid())
-                if reason is not None:
-                    kind = StoreLink if reason.startswith("it is") else StoreDenied
-                    raise kind(where=path, reason=reason)
-        self._identity = identity
-        return True
-
-    def _make_folder(self) -> None:
-        if not self._there():
-            with files.naming(self.folder):
-                files.make_folder(self._conversations)
-            self._there()
-        if not self._above_is_durable:
-            # Another process may have made them, and died before it flushed their names.
-            for path in (self.folder, os.path.dirname(self.folder)):
-                with suppress(PermissionError), files.naming(path):
-                    self._calls.flush_folder(path)
-            self._above_is_durable = True
-
-    def _check_case(self, conversation: str) -> None:
-        """Refuse an id whose file is another id's, in a folder that is blind to case."""
-        name = conversation + names.LOG
-        if self._blind_to_case is None:
-            self._blind_to_case = self._probe_case(conversation)
-        if self._blind_to_case:
-            with files.naming(self._conversations):
-                other = names.taken_by(name, os.listdir(self._conversations))
-            if other is not None:
-                raise ConversationIdInvalid(
-                    conversation=conversation, reason=f"shares a file with {other!r} here"
-                )
-
-    def _probe_case(self, conversation: str) -> bool | None:
-        """Look for one of its files under its name in the other case; None: it has none yet."""
-        for name in (conversation + names.LOCK, conversation + names.LOG):
-            path = os.path.join(self._conversations, name)
-            with suppress(OSError):
-                found = os.stat(path, follow_symlinks=False)
-                other = os.path.join(self._conversations, name.swapcase())
-                return files.same_file(found, other)
-        return None
+            raise self._home.removed() from error
 
     # -- what is remembered
 
     def _remember(self, conversation: str, known: lines.Known) -> None:
         if len(self._known) >= _REMEMBERED:
-            self._known, self._durable_names = {}, {}
+            self._known = {}
+            self._home.forget()
         self._known[conversation] = known
 
     def _forget(self, conversation: str) -> None:
         self._known.pop(conversation, None)
-        self._durable_names.pop(conversation, None)
+        self._home.forget(conversation)
         self._owed.pop(conversation, None)
 
     def _wake(self, conversation: str) -> None:
@@ -537,9 +438,3 @@ def _nothing(piece: lines.Piece, after: int) -> list[None]:
 
 def _conflict(conversation: str, expect: int, found: Position) -> StoreConflict:
     return StoreConflict(conversation=conversation, expected=int(expect), found=int(found))
-
-
-def _removed(path: str) -> StoreIO:
-    return StoreIO(
-        where=path, reason="the folder was removed or replaced while this store was open"
-    )

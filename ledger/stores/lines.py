@@ -19,7 +19,7 @@ import msgspec
 
 from ledger.records import codec
 from ledger.stores import handout
-from ledger.stores.base import Incarnation
+from ledger.stores.base import Incarnation, Position
 from ledger.stores.files import Descriptor, Files, named
 
 BLOCK = 1 << 16
@@ -200,6 +200,8 @@ class Head(NamedTuple):
     guard: bytes
     """The last bytes of its line: its seal, if it has one."""
     incarnation: Incarnation
+    whole: bool
+    """Whether the line has its line feed; else it may still be being written."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -227,6 +229,11 @@ class Known(msgspec.Struct, frozen=True):
     def count(self) -> int:
         """How many records there are up to that end."""
         return self.scanner.count
+
+    @property
+    def position(self) -> Position:
+        """That end as a position."""
+        return Position(self.count, self.head.incarnation if self.head is not None else None)
 
     def still_stands(self, source: Source) -> bool:
         """Say whether the log still holds these bytes at these places."""
@@ -258,7 +265,8 @@ def head_of(source: Source) -> Head | None:
             offset, length = offset + len(line) + 1, BLOCK
         else:
             guard = line[-GUARD:]
-            return Head(offset + len(line) - len(guard), guard, handout.incarnation(line))
+            incarnation = handout.incarnation(line)
+            return Head(offset + len(line) - len(guard), guard, incarnation, bool(feed))
 
 
 def known_at_end(source: FileSource, reader: Reader, head: Head | None, *, counted: bool) -> Known:

@@ -11,6 +11,7 @@ and filelock; portalocker's flock by name, since its global default can be switc
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import queue
 import threading
@@ -18,14 +19,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from portalocker import LockFlags
-from portalocker.exceptions import AlreadyLocked, LockException
 from portalocker.portalocker import FlockLocker
 
 from ledger.errors import LedgerError, StoreBusy, StoreIO
 from ledger.stores.files import Descriptor
 
-_locker = FlockLocker()
+_flock = FlockLocker().locker
+_BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 
 
 class LockedFile(Descriptor):
@@ -33,30 +33,28 @@ class LockedFile(Descriptor):
 
     def try_lock(self) -> bool:
         """Take the lock if nobody has it. Says whether."""
-        return self._lock(LockFlags.EXCLUSIVE | LockFlags.NON_BLOCKING)
+        return self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def lock(self) -> None:
         """Wait for the lock, in the kernel's queue, without a limit."""
-        self._lock(LockFlags.EXCLUSIVE)
+        self._lock(fcntl.LOCK_EX)
 
-    def _lock(self, flags: LockFlags) -> bool:
+    def _lock(self, operation: int) -> bool:
         try:
-            _locker.lock(self.number, flags)
-        except AlreadyLocked:
-            return False
-        except LockException as error:
-            number = getattr(error.__cause__, "errno", None) or errno.EIO
-            raise StoreIO(
-                where=self.path, reason=f"it cannot be locked: {os.strerror(number)}"
-            ) from error
+            _flock(self._number[0], operation)
+        except OSError as error:
+            if error.errno in _BUSY:
+                return False
+            reason = os.strerror(error.errno or errno.EIO)
+            raise StoreIO(where=self.path, reason=f"it cannot be locked: {reason}") from error
         return True
 
     def close(self) -> None:
         """Free the lock, then close the file; again is no error."""
         try:
             if self._number:
-                _locker.unlock(self._number[0])
-        except LockException:
+                _flock(self._number[0], fcntl.LOCK_UN)
+        except OSError:
             pass  # Closing frees it too, unless a child still has the file.
         finally:
             super().close()

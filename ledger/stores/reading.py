@@ -94,6 +94,8 @@ def read(
         raise StoreCorrupt(
             where=log.data, seq=one.doubts[0].seq, reason="the line, or one beside it, was altered"
         )
+    if head is None or not head.whole:
+        head = lines.head_of(source)
     count = max(int(after), one.reader.taken)
     position = Position(count, head.incarnation if head is not None and count else None)
     return Records(one.records, position), one.remember(head)
