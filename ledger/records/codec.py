@@ -204,11 +204,18 @@ class Scanner:
 
     Args: chain: the chain as written by the last sealed line before (`first_chain` at the start).
     offset, count: bytes and records before. erasing: an erase plan is open, so a seal that does not
-    check proves nothing.
+    check proves nothing. after: the seal of the line before, if known; without it, a first line from
+    inside a batch is taken to go on with that batch.
     """
 
     def __init__(
-        self, chain: bytes, *, offset: int = 0, count: int = 0, erasing: bool = False
+        self,
+        chain: bytes,
+        *,
+        offset: int = 0,
+        count: int = 0,
+        erasing: bool = False,
+        after: Seal | None = None,
     ) -> None:
         self.offset = offset
         self.count = count
@@ -224,6 +231,7 @@ class Scanner:
         self._overtaken = False
         """Another writer's record stands where the batch should go on: void, if it is unaltered."""
         self._waiting: list[Line] = []
+        self._after = after
         self._may_be_mid_batch = count > 0
         self._unended = False
 
@@ -360,11 +368,11 @@ class Scanner:
             self._close(void=True)
             self._open(line, found)
         elif last is None:
-            if mid_batch:
+            if mid_batch and (self._after is None or _is_next(self._after, found)):
                 self._open(line, found)
         elif self._overtaken:
             self._close(void=not _same_batch(last, found))
-        elif (last.i + 1, last.n) == (found.i, found.n) and found.i < found.n:
+        elif _is_next(last, found) and found.i < found.n:
             self._batch.append((line, line.verdict))
         else:
             self._close(void=False)
@@ -398,6 +406,11 @@ class Scanner:
             digest = self._since.copy()
             digest.update(covered)
         return _text(digest.digest()[:16]) == found.chain
+
+
+def _is_next(before: Seal, found: Seal) -> bool:
+    """Say whether a seal is of the line after `before` in its batch."""
+    return (before.i + 1, before.n) == (found.i, found.n)
 
 
 def _same_batch(before: Seal, found: Seal) -> bool:
