@@ -214,17 +214,16 @@ def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
 
 
 def _groups(tree: Tree, rests: list[Rest]) -> list[tuple[str, list[str]]]:
-    """Return lines of turns by how they were used: seen ones together, merged ones each alone."""
-    groups: dict[tuple[str, str | None], list[str]] = {}
+    """Return lines of turns by how they were used: seen together, merged alone, then the rest by
+    the turn through which they came, the newest first."""
+    seen = [rest.turn for rest in rests if rest.how == "saw"]
+    passed: dict[int, list[str]] = defaultdict(list)
     for rest in rests:
-        apart = rest.turn if rest.how == "read" else rest.through
-        groups.setdefault((rest.how, apart), []).append(rest.turn)
-    order = sorted(groups, key=lambda key: ("saw", "read", "through").index(key[0]))
-    return [
-        (f"through turn {tree.nodes[by].ordinal}:" if how == "through" and by else how, turns)
-        for how, by in order
-        for turns in [groups[how, by]]
-    ]
+        if rest.through is not None:
+            passed[tree.nodes[rest.through].ordinal].append(rest.turn)
+    lines = [("saw", seen)] if seen else []
+    lines += [("read", [rest.turn]) for rest in rests if rest.how == "read"]
+    return lines + [(f"through turn {by}:", passed[by]) for by in sorted(passed, reverse=True)]
 
 
 def _maker(line: Lineage) -> str:
