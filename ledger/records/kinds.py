@@ -196,6 +196,9 @@ KnownKind = (
 Recorded = KnownKind | Other | Unreadable
 """A record in a log, with its place."""
 
+_KEPT_NULL = frozenset({"parent", "data"})
+"""Keys that the format requires and whose value may be null: a turn's parent, an entry's data."""
+
 NewRecord = dict[str, Any]
 """A record about to be appended: no place yet. Made by `new`."""
 
@@ -207,9 +210,9 @@ _RAW_FIELDS = {
 
 
 def new(kind: str, at: str, **keys: Any) -> NewRecord:
-    """Return a record to append; keys that are None are left out, except `parent`."""
+    """Return a record to append; keys that are None are left out, except those that must be there."""
     record: NewRecord = {"functai_conversation": FORMAT, "kind": kind, "at": at}
-    record.update((k, v) for k, v in keys.items() if v is not None or k == "parent")
+    record.update((k, v) for k, v in keys.items() if v is not None or k in _KEPT_NULL)
     return record
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -89,6 +89,20 @@ def check(value: Any, path: str = "", *, references: bool = True) -> None:
         size = _least_size(value)
         if size > SIZE_LIMIT_BYTES:
             raise RecordTooLarge(size_bytes=size, limit_bytes=SIZE_LIMIT_BYTES)
+
+
+def references(value: Any) -> Iterator[str]:
+    """Yield the SHA-256 of every stored attachment that a value refers to, also more than once."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            named = item.get(REFERENCE)
+            if type(named) is dict and type(named.get("sha256")) is str:
+                yield named["sha256"]
+            stack.extend(item.values())
+        elif type(item) is list:
+            stack.extend(item)
 
 
 def _check_keys(item: dict[Any, Any], path: str, place: _Place, references: bool) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from ledger.records import kinds
 from ledger.views import branches, context, lineage, place, states
-from ledger.views.nodes import Node, Tree
+from ledger.views.nodes import Node, Tree, reads
 
 _NOBODY: states.Dead = frozenset()
 
@@ -87,6 +87,15 @@ class History(Tree):
         """Return the nearest turn on both branches; None when their roots differ."""
         return branches.merge_base(self, a, b)
 
+    def meeting_place(self, turns: Iterable[str]) -> str | None:
+        """Return where a merge of these turns lands: the parent they share, else the nearest
+        common ancestor that is none of them; None when their roots differ."""
+        return branches.meeting_place(self, turns)
+
+    def versions(self, turn: str | None) -> frozenset[str]:
+        """Return the programs' versions of a branch, this turn's included; of None: none."""
+        return self.node(turn).versions if turn is not None else frozenset()
+
     def request(self, request_id: str) -> str | None:
         """Return the first turn that was sent under a request id, or None."""
         return self.requests.get(request_id)
@@ -125,6 +134,15 @@ class History(Tree):
         Raises: record-invalid: the links come back to themselves. store-corrupt.
         """
         return context.saw(self, turn)
+
+    def reads(self, turn: str) -> list[str]:
+        """Return the turns that a merge reads, each once. Raises: store-corrupt."""
+        return reads(self, self.node(turn))
+
+    def answer_name(self, turn: str) -> str:
+        """Return the name of the output that is a turn's answer, as its program says."""
+        program = self.programs.get(self.node(turn).record.program)
+        return program.answer if program is not None else "result"
 
     def lineage(self, turn: str) -> lineage.Lineage:
         """Return where a turn's answer comes from and what it influenced."""

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from ledger.errors import StoreCorrupt
 from ledger.views.branches import branch
 from ledger.views.context import followed, saw
-from ledger.views.nodes import Tree, payload, readable_reads, reads
+from ledger.views.nodes import Tree, model_of, payload, readable_reads, reads
 
 How = Literal["saw", "read", "through"]
 
@@ -86,6 +86,22 @@ class Lineage:
     @cached_property
     def _closure(self) -> tuple[list[Rest], list[str]]:
         return rests_on(self._tree, self.turn)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all this as JSON data; turns are named by id."""
+        return {
+            "turn": self.turn,
+            "ancestors": self.ancestors,
+            "saw": self.saw,
+            "read": self.read,
+            "made_by": self.made_by,
+            "rests_on": [
+                {"turn": rest.turn, "how": rest.how, "through": rest.through}
+                for rest in self.rests_on
+            ],
+            "influenced": self.influenced,
+            "missing": self.missing,
+        }
 
     def explain(self) -> str:
         """Return all this as text for people: ordinals, short ids, models; long runs as ranges."""
@@ -219,8 +235,8 @@ def _maker(line: Lineage) -> str:
 
 
 def _models(tree: Tree, turns: list[str]) -> str:
-    ends = (tree.nodes[turn].ended for turn in turns)
-    models = list(dict.fromkeys(end.model for end in ends if end is not None and end.model))
+    named = (model_of(tree.nodes[turn]) for turn in turns)
+    models = list(dict.fromkeys(model for model in named if model))
     more = len(models) - _MOST_MODELS
     shown = ", ".join(models[:_MOST_MODELS]) + (f" and {more} more" if more > 0 else "")
     return f" ({shown})" if models else ""

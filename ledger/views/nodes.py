@@ -36,6 +36,7 @@ class Node:
         "record",
         "seq",
         "steps",
+        "versions",
         "waiting",
         "waiting_seq",
     )
@@ -50,6 +51,11 @@ class Node:
         self.parent: str | None = None
         """None: a root; also when the parent that it names is not a turn that stands before it."""
         self.depth = 0
+        versions: frozenset[str] = parent.versions if parent is not None else frozenset()
+        self.versions: frozenset[str] = (
+            versions if record.program in versions else versions | {record.program}
+        )
+        """The programs of its branch, itself included; shared with the parent when the same."""
         if parent is not None:
             self.parent = parent.id
             self.depth = parent.depth + 1
@@ -150,6 +156,20 @@ def mapping(record: Any, name: str) -> Mapping[str, Any]:
     """Return a record's field that is an object; an empty one when it is anything else."""
     value = payload(record, name) if record is not None else None
     return value if isinstance(value, dict) else {}
+
+
+def model_of(node: Node) -> str | None:
+    """Return the model that answered, else the one the turn was sent to; None: neither is known.
+
+    Settings that do not decode name no model.
+    """
+    if node.ended is not None and node.ended.model is not None:
+        return node.ended.model
+    try:
+        model = mapping(node.record, "settings").get("lm")
+    except StoreCorrupt:
+        return None
+    return model if isinstance(model, str) else None
 
 
 def reads(tree: Tree, node: Node) -> list[str]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 from ledger.errors import Busy, BusyWaiting, StoreCorrupt
+from ledger.views.branches import latest
 from ledger.views.nodes import Node, Tree
 from ledger.views.states import Dead, state, unanswered
 
@@ -58,6 +59,33 @@ def place(
     if doing == "waiting" and sends != "branch":
         return Place("refusal", refusal=_waiting(tree, node))
     return Place("parent", parent=nearest_done(tree, turn))
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where a view stands, before the log says which turn that is now."""
+
+    kind: Literal["head", "exactly", "branch"] = "head"
+    turn: str | None = None
+
+    @classmethod
+    def exactly(cls, turn: str) -> Cursor:
+        """Stand on this very turn, whatever follows it."""
+        return cls("exactly", turn)
+
+    @classmethod
+    def branch_of(cls, turn: str) -> Cursor:
+        """Stand on the latest turn that is this one or descends from it."""
+        return cls("branch", turn)
+
+    def resolve(self, tree: Tree) -> str | None:
+        """Return the turn a view stands on now; None: there is none yet.
+
+        A log that was made anew no longer has the turn: then the head is followed.
+        """
+        if self.turn is None or self.turn not in tree.nodes:
+            return tree.head
+        return latest(tree, self.turn) if self.kind == "branch" else self.turn
 
 
 def nearest_done(tree: Tree, turn: str | None) -> str | None:
