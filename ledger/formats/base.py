@@ -168,6 +168,26 @@ class Report:
     """Turns of the source that were there already, and were left as they are."""
     notes: Notes = field(default_factory=Notes)
 
+    @property
+    def found(self) -> bool:
+        """Whether the source held any conversation, new or known."""
+        return bool(self.conversations or self.conversations_known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON data."""
+        return {
+            "conversations": self.conversations,
+            "turns": self.turns,
+            "conversations_known": self.conversations_known,
+            "turns_known": self.turns_known,
+            "skipped": [{"what": skip.what, "reason": skip.reason} for skip in self.notes.skipped],
+            "unknown": dict(_by_name(self.notes.unknown)),
+            "notes": dict(_by_name(self.notes.counts)),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
     def lines(self) -> list[str]:
         """Return the report as lines of text for people."""
         out = [

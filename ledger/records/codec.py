@@ -18,7 +18,7 @@ Must stay in step: `_SEAL` and `seal`; `Scanner._close` and the contract's rule 
 
 from __future__ import annotations
 
-import base64
+import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,17 +27,20 @@ from typing import Any, Literal
 import msgspec
 
 from ledger.errors import RecordInvalid, RecordTooLarge
-from ledger.records import kinds, values
+from ledger.records import kinds, times, values
 
 _SEAL = re.compile(
     rb',"seq":([1-9][0-9]{0,15}),"ledger":\["([1-9][0-9]{0,8})/([1-9][0-9]{0,8})",'
     rb'(?:"([A-Za-z0-9_-]{22})"|null),"([A-Za-z0-9_-]{22})"\]\}\Z'
 )
 _SEAL_LENGTH = 140
+_FROM_QUOTE = len('"') + 22 + len('"]}')
+_SEAL_START = b',"seq":'
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _BLANK = b" \t\r\v\f"
 _TRAILING = b" \t\r"
 _KIND = re.compile(r"[a-z][a-z0-9_]*")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _ESCAPED = (
     (b"\xe2\x80\xa8", b"\\u2028"),
     (b"\xe2\x80\xa9", b"\\u2029"),
@@ -48,9 +51,7 @@ _encoder = msgspec.json.Encoder()
 _struct_decoder: msgspec.json.Decoder[kinds.Recorded] = msgspec.json.Decoder(kinds.KnownKind)
 _plain_decoder = msgspec.json.Decoder()
 
-Verdict = Literal[
-    "sealed", "unsealed", "erased", "unprovable", "suspect", "void", "unreadable"
-]
+Verdict = Literal["sealed", "unsealed", "erased", "unprovable", "suspect", "void", "unreadable"]
 """What a line is: `sealed` (its seal checks), `unsealed` (another writer's), `erased` (a tombstone),
 `unprovable` (its seal covers a tombstone), `suspect` (its seal, or the one covering it, does not
 check), `void` (of a batch that was never finished), `unreadable` (no record)."""
@@ -101,7 +102,7 @@ def _check_record(record: dict[Any, Any]) -> None:
     if type(kind) is not str or not _KIND.fullmatch(kind) or kind == "unreadable":
         raise RecordInvalid(path="kind", reason="a kind is a lower-case word")
     at = record.get("at")
-    if type(at) is not str or not _TIME.fullmatch(at):
+    if type(at) is not str or not _TIME.fullmatch(at) or times.from_text(at) is None:
         raise RecordInvalid(
             path="at", reason="a time is RFC 3339 UTC with six fraction digits and Z"
         )
@@ -134,13 +135,13 @@ def seal(
 
 
 def _text(raw: bytes) -> bytes:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=")
+    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=")
 
 
 # -- reading ---------------------------------------------------------------------------------------
 
 
-class Seal(msgspec.Struct, frozen=True):
+class Seal(msgspec.Struct, frozen=True, gc=False):
     """What stands at the end of a sealed line."""
 
     seq: int
@@ -153,7 +154,7 @@ class Seal(msgspec.Struct, frozen=True):
     """Offset in the line of the quote that opens the chain: what lies before it is covered."""
 
 
-class Line(msgspec.Struct):
+class Line(msgspec.Struct, gc=False):
     """One line of a log that is not blank: where it is, its place, and what it is."""
 
     start: int
@@ -167,21 +168,23 @@ class Line(msgspec.Struct):
 
 def find_seal(line: bytes) -> Seal | None:
     """Return the seal at the end of a line (given without its line feed), or None."""
-    trimmed = line.rstrip(_TRAILING)
-    base = max(0, len(trimmed) - _SEAL_LENGTH)
-    found = _SEAL.search(trimmed, base)
+    if not line.endswith(b"}"):
+        line = line.rstrip(_TRAILING)
+    start = line.rfind(_SEAL_START, max(0, len(line) - _SEAL_LENGTH))
+    found = _SEAL.match(line, start) if start >= 0 else None
     if found is None:
         return None
     seq, i, n, salt, chain = found.groups()
-    if int(i) > int(n):
+    place, total = int(i), int(n)
+    if place > total:
         return None
     return Seal(
-        seq=int(seq),
-        i=int(i),
-        n=int(n),
-        salt=salt.decode() if salt is not None else None,
-        chain=chain,
-        quote_at=found.start(5) - 1,
+        int(seq),
+        place,
+        total,
+        salt.decode() if salt is not None else None,
+        chain,
+        len(line) - _FROM_QUOTE,
     )
 
 
@@ -194,93 +197,148 @@ class Scanner:
     """Reads a log line by line from a place where a sealed line ended, or from the start.
 
     Feed it whole lines in order; take what is settled with `settled`. Lines are handed over in
-    order, each once. Offsets are those of the file: the scanner counts what it was fed. It may start
-    in the middle of a batch; the lines before it are then taken to be there.
+    order, each once; where later lines show that a verdict taken at the end was early (another
+    writer's line turns out altered, a batch goes on), the same `Line` is corrected. Offsets are those
+    of the file: the scanner counts what it was fed. It may start in the middle of a batch, after a
+    line of it that checks; the lines before it are then taken to be there.
 
     Args: chain: the chain as written by the last sealed line before (`first_chain` at the start).
     offset, count: bytes and records before. erasing: an erase plan is open, so a seal that does not
-    check proves nothing.
+    check proves nothing. after: the seal of the line before, if known; without it, a first line from
+    inside a batch is taken to go on with that batch.
     """
 
     def __init__(
-        self, chain: bytes, *, offset: int = 0, count: int = 0, erasing: bool = False
+        self,
+        chain: bytes,
+        *,
+        offset: int = 0,
+        count: int = 0,
+        erasing: bool = False,
+        after: Seal | None = None,
     ) -> None:
         self.offset = offset
         self.count = count
         self.chain = chain
-        self.covered = hashlib.sha256(chain)
-        """Fed with the chain before and the bytes since: what the next line's seal covers first."""
+        self._since: hashlib._Hash | None = None
+        """Fed with the chain and the bytes since; None: there were none."""
         self._erasing = erasing
         self._covers_tombstone = False
         self._unsealed: list[Line] = []
-        self._batch: list[Line] = []
+        """The lines of other writers since the last seal: the next seal says if they are altered."""
+        self._batch: list[tuple[Line, Verdict]] = []
+        """The lines of a batch that has not ended, each with its verdict apart from the batch."""
+        self._overtaken = False
+        """Another writer's record stands where the batch should go on: void, if it is unaltered."""
         self._waiting: list[Line] = []
-        self._mid_batch = True
+        self._after = after
+        self._may_be_mid_batch = count > 0
+        self._unended = False
+
+    @property
+    def covered(self) -> hashlib._Hash:
+        """What the next line's seal covers first: the chain before, and the bytes since."""
+        return hashlib.sha256(self.chain) if self._since is None else self._since
 
     @property
     def batch_open(self) -> bool:
         """Whether the lines so far end in an unfinished batch."""
-        return bool(self._batch)
+        return bool(self._batch) and not self._overtaken
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Read whole lines: data ends with a line feed."""
+        """Read whole lines: data ends with a line feed.
+
+        Raises: RecursionError: a line of another writer is fine, but the caller stands too deep in
+        its own stack. The lines before it are taken in: go on from `offset`, on a fresh stack.
+        ValueError: after `feed_unended`, what follows is not its line feed; scan the log anew.
+        """
         data = bytes(data)
-        start = 0
+        start = self._end_unended(data) if self._unended else 0
         while start < len(data):
             end = data.index(b"\n", start)
             self._line(data[start:end], b"\n")
             start = end + 1
 
     def feed_unended(self, line: bytes) -> bool:
-        """Read a last line that lacks its line feed, if it is sealed and checks. Says whether."""
+        """Read a last line that lacks its line feed, if it is sealed and checks. Says whether.
+
+        The line feed belongs to it: no seal covers it, whoever writes it later.
+        """
         found = find_seal(line)
         if found is None or not self._checks(line, found):
             return False
         self._line(line, b"")
+        self._unended = True
         return True
 
     def settled(self, *, at_end: bool = False, in_flight: bool = False) -> list[Line]:
         """Take the lines whose verdict is known.
 
         Args: at_end: nothing follows for now: unsealed lines are handed out, and an unfinished
-        batch is void. in_flight: it may still be being written: its lines are not taken.
+        batch is void. in_flight: the same, but the unfinished batch may still be being written: its
+        lines are not taken.
         """
-        unsettled = self._batch[:1] if in_flight else []
-        if at_end and not in_flight:
-            for line in self._batch:
-                line.verdict = "void"
-        elif not at_end:
-            unsettled = self._batch[:1] + self._unsealed[:1]
-        first_held = min((line.seq for line in unsettled), default=self.count + 1)
+        held: list[Line] = []
+        if in_flight and self.batch_open:
+            held = [self._batch[0][0]]
+        elif at_end or in_flight:
+            self._judge_batch(void=True)
+        else:
+            held = [line for line, _ in self._batch[:1]] + self._unsealed[:1]
+        first_held = min((line.seq for line in held), default=self.count + 1)
         first_waiting = self._waiting[0].seq if self._waiting else first_held
         taken = self._waiting[: max(0, first_held - first_waiting)]
-        self._waiting = self._waiting[len(taken) :]
+        del self._waiting[: len(taken)]
         return taken
+
+    def onward(self) -> Scanner:
+        """Return a scanner that goes on from here, for lines that come later.
+
+        What was taken stays as it was taken: an unfinished batch is closed, unsealed lines were
+        handed out. Not to be used after `feed_unended`: the line feed is still to come.
+        """
+        other = Scanner(self.chain, offset=self.offset, count=self.count, erasing=self._erasing)
+        other._since = self._since.copy() if self._since is not None else None
+        other._covers_tombstone = self._covers_tombstone
+        other._may_be_mid_batch = False
+        return other
 
     # -- one line
 
     def _line(self, line: bytes, ending: bytes) -> None:
-        start = self.offset
-        self.offset += len(line) + len(ending)
         found = find_seal(line)
-        if found is None:
-            self.covered.update(line + ending)
-            if is_blank(line):
-                return
-            self._unsealed_line(line, start)
+        if found is not None:
+            self._sealed_line(line, found)
         else:
-            self._sealed_line(line, start, found)
+            if not is_blank(line):
+                self._unsealed_line(line)
+            self._since = self.covered
+            self._since.update(line + ending)
+        self.offset += len(line) + len(ending)
 
-    def _unsealed_line(self, line: bytes, start: int) -> None:
-        readable = decode_plain(line) is not None
-        kept = self._add(start, len(line), "unsealed" if readable else "unreadable", None)
+    def _end_unended(self, data: bytes) -> int:
+        end = data.index(b"\n")
+        if data[:end].strip(_TRAILING):
+            raise ValueError("what follows an unended line is not its line feed")
+        self._unended = False
+        self.offset += end + 1
+        return end + 1
+
+    def _unsealed_line(self, line: bytes) -> None:
+        value = _decode(_plain_decoder, line)  # Before anything is changed: it may raise.
+        readable = kinds.is_record(value)
+        kept = self._add(len(line), "unsealed" if readable else "unreadable", None)
         self._unsealed.append(kept)
-        self._mid_batch = False
+        self._may_be_mid_batch = False
         if line[-1:] == b" ":
             self._covers_tombstone = True
-        self._close(void=readable)
+        if self._batch and not self._overtaken:
+            if readable and not _was_next(value, self._batch[-1][0].seal):
+                self._overtaken = True
+            else:
+                self._close(void=False)
 
-    def _sealed_line(self, line: bytes, start: int, found: Seal) -> None:
+    def _sealed_line(self, line: bytes, found: Seal) -> None:
         if found.salt is None:
             verdict: Verdict = "erased"
         elif self._checks(line, found):
@@ -291,50 +349,85 @@ class Scanner:
             verdict = "suspect"
             for covered in self._unsealed:
                 covered.verdict = "suspect"
-        kept = self._add(start, len(line), verdict, found)
+        kept = self._add(len(line), verdict, found)
         self.chain = found.chain
-        self.covered = hashlib.sha256(found.chain)
+        self._since = None
         self._unsealed = []
         self._covers_tombstone = False
         self._batch_line(kept, found)
 
+    # -- batches
+
     def _batch_line(self, line: Line, found: Seal) -> None:
-        first, self._mid_batch = self._mid_batch, False
+        mid_batch, self._may_be_mid_batch = self._may_be_mid_batch, False
+        last = self._batch[-1][0].seal if self._batch else None
         if line.verdict == "suspect":
+            # Nor are the unsealed lines that it covers readable records now.
             self._close(void=False)
-            return
-        if first and 1 < found.i < found.n:
-            self._batch = [line]
-            return
-        if found.i == 1:
+        elif found.i == 1:
             self._close(void=True)
-            self._batch = [line] if found.n > 1 else []
-            return
-        last = self._batch[-1].seal if self._batch else None
-        if last is None or last.n != found.n or last.i + 1 != found.i or found.i == found.n:
-            self._close(void=False)
+            self._open(line, found)
+        elif last is None:
+            if mid_batch and (self._after is None or _is_next(self._after, found)):
+                self._open(line, found)
+        elif self._overtaken:
+            self._close(void=not _same_batch(last, found))
+        elif _is_next(last, found) and found.i < found.n:
+            self._batch.append((line, line.verdict))
         else:
-            self._batch.append(line)
+            self._close(void=False)
+
+    def _open(self, line: Line, found: Seal) -> None:
+        if found.i < found.n:
+            self._batch = [(line, line.verdict)]
 
     def _close(self, *, void: bool) -> None:
         """End the open batch: void when it was never finished, else its lines count."""
-        for line in self._batch:
-            if void:
-                line.verdict = "void"
-            elif line.verdict == "void":
-                line.verdict = "sealed"
+        self._judge_batch(void=void)
         self._batch = []
+        self._overtaken = False
 
-    def _add(self, start: int, length: int, verdict: Verdict, found: Seal | None) -> Line:
+    def _judge_batch(self, *, void: bool) -> None:
+        for line, apart in self._batch:
+            line.verdict = "void" if void else apart
+
+    def _add(self, length: int, verdict: Verdict, found: Seal | None) -> Line:
         self.count += 1
-        line = Line(start=start, end=start + length, seq=self.count, verdict=verdict, seal=found)
+        start = self.offset
+        line = Line(start, start + length, self.count, verdict, found)
         self._waiting.append(line)
         return line
 
     def _checks(self, line: bytes, found: Seal) -> bool:
-        covered = self.covered.copy()
-        covered.update(line[: found.quote_at])
-        return _text(covered.digest()[:16]) == found.chain
+        covered = line[: found.quote_at]
+        if self._since is None:
+            digest = hashlib.sha256(self.chain + covered)
+        else:
+            digest = self._since.copy()
+            digest.update(covered)
+        return _text(digest.digest()[:16]) == found.chain
+
+
+def _is_next(before: Seal, found: Seal) -> bool:
+    """Say whether a seal is of the line after `before` in its batch."""
+    return (before.i + 1, before.n) == (found.i, found.n)
+
+
+def _same_batch(before: Seal, found: Seal) -> bool:
+    """Say whether a seal is of a later line of the batch that `before` is of."""
+    apart = found.i - before.i
+    return found.n == before.n and apart > 0 and found.seq - before.seq == apart
+
+
+def _was_next(record: dict[str, Any], last: Seal | None) -> bool:
+    """Say whether an unsealed record was the line after `last` before its seal was damaged.
+
+    Other writers know no `ledger`; and where its name is hit, the place in the batch still stands.
+    """
+    place = [f"{last.i + 1}/{last.n}"] if last else []
+    return "ledger" in record or any(
+        type(value) is list and value[:1] == place for value in record.values()
+    )
 
 
 # -- decoding --------------------------------------------------------------------------------------
@@ -380,28 +473,14 @@ def decode_structs(data: bytes, first_seq: int, count: int) -> list[kinds.Record
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], line: bytes) -> Any:
-    """Decode a line, or None when it does not read.
+    """Decode a line, or None when it does not read or is nested deeper than a record may be.
 
     Raises: RecursionError: the line is fine, but the caller stands too deep in its own stack; read
     it again from a fresh one (the stores do).
     """
+    if values.too_deep(line):
+        return None
     try:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    except RecursionError:
-        if nesting(line) > values.DEPTH_LIMIT:
-            return None
-        raise
-
-
-def nesting(line: bytes) -> int:
-    """Return how deep the brackets of a JSON text go, outside its strings."""
-    depth = deepest = 0
-    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', line, re.DOTALL):
-        if token[0] in (b"[", b"{"):
-            depth += 1
-            deepest = max(deepest, depth)
-        elif token[0] in (b"]", b"}"):
-            depth -= 1
-    return deepest

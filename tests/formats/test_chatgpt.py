@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from synthetic_chatgpt import START, Talk, answer, read, shape
 
-from ledger.formats import chatgpt, clean
+from ledger.formats import chatgpt, chatgpt_parts, clean
 from ledger.formats.base import Broken, Draft, Element, Skipped
 from ledger.records import ids, values
+from tests.formats.synthetic_chatgpt import START, Talk, answer, read, shape
 
 
 def straight() -> Talk:
@@ -596,7 +596,7 @@ def test_the_current_message_names_a_turn(current, message):
     draft = talk.draft()
 
     texts = {turn.id: turn.inputs["message"] for turn in draft.turns}
-    assert message == texts.get(draft.current)
+    assert message == texts.get(draft.current or "")
 
 
 @pytest.mark.parametrize("current", [None, 7, "nowhere"])
@@ -681,8 +681,8 @@ def test_bad_conversations_are_skipped_and_the_next_is_read():
     )
 
     assert [Skipped] * len(bad) + [Draft, Skipped] == [type(one) for one in found]
-    assert "conversation 6 'Gone'" == found[5].what  # type: ignore[union-attr]
-    assert "cut (at byte 12)" == found[-1].reason  # type: ignore[union-attr]
+    assert "conversation 6 'Gone'" == found[5].what
+    assert "cut (at byte 12)" == found[-1].reason
 
 
 def test_bytes_that_are_not_utf8_are_replaced_and_counted():
@@ -712,7 +712,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 MESSAGE_KEYS = ["author", "content", "metadata", "recipient", "weight", "status", "create_time"]
-CONTENT_TYPES = [*chatgpt.parts.CONTEXT, *chatgpt.parts.THINKING, *chatgpt.parts.PARTED, "code"]
+CONTENT_TYPES = [*chatgpt_parts.CONTEXT, *chatgpt_parts.THINKING, *chatgpt_parts.PARTED, "code"]
 
 
 @settings(max_examples=300)

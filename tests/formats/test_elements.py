@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -19,11 +20,13 @@ VALUES = st.recursive(
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
+    """Cut bytes at some places."""
     edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [data[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def elements(data: bytes, places: list[int] | None = None) -> list[Element]:
+    """Split a text, given in pieces cut at some places."""
     found = list(split(cut(data, places or [])))
     assert all(isinstance(one, Element) for one in found), found
     return found  # type: ignore[return-value]
