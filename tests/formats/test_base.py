@@ -31,11 +31,12 @@ def test_a_time_that_does_not_fit_counts_as_none(moment):
 
 def test_each_name_counts():
     """Another format, conversation, prompt or answer, or none, is another id."""
+    names: list[tuple[str, str, str | None, str | None]]
     names = [("f", "c", "u", "a"), ("g", "c", "u", "a"), ("f", "d", "u", "a")]
     names += [("f", "c", "v", "a"), ("f", "c", None, "a"), ("f", "c", "", "a")]
     names += [("f", "c", "u", "b"), ("f", "c", "u", None), ("f", "c", "u", "")]
 
-    assert len(names) == len({turn_id(*four, NOON) for four in names})  # type: ignore[arg-type]
+    assert len(names) == len({turn_id(*four, NOON) for four in names})
 
 
 def test_a_report_says_all_that_happened():

@@ -78,6 +78,7 @@ def expected(plan: Plan) -> dict[tuple[Path, Path], str]:
                 below += down(i, prompts, path, answered)
                 continue
             below.append(kind)
+            mine: tuple[Path, Path, bool]
             if kind == "prompt":
                 mine = ((*prompts, name) if not path else (name,), (), False)
             else:

@@ -117,7 +117,7 @@ def test_sources_may_be_read_late_and_in_any_order(tmp_path):
 
     sources = list(find(path))
 
-    ids = [item.source_id for source in reversed(sources) for item in source.items]  # type: ignore[union-attr]
+    ids = [item.source_id for source in reversed(sources) for item in source.items]
     assert ["3", "2", "1"] == ids
 
 
@@ -195,7 +195,7 @@ def test_nothing_known_is_an_error_with_the_next_step(tmp_path, value):
     """A file without any conversation is refused; the reason names it and says what to give."""
     path = write(tmp_path / "notes.json", value)
 
-    with pytest.raises(ImportInvalid, match="conversations.json") as caught:
+    with pytest.raises(ImportInvalid, match=r"conversations\.json") as caught:
         found(path)
 
     assert f"looked at {path}" in caught.value.reason
@@ -209,7 +209,7 @@ def test_broken_json_names_the_byte(tmp_path):
 
 def test_an_empty_folder_and_a_missing_path_are_errors(tmp_path):
     """Nothing there, or nothing to look at, is refused."""
-    with pytest.raises(ImportInvalid, match="no .json or .zip"):
+    with pytest.raises(ImportInvalid, match=r"no \.json or \.zip"):
         found(tmp_path)
     with pytest.raises(ImportInvalid, match="No such file"):
         found(tmp_path / "nowhere")
