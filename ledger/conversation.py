@@ -352,12 +352,14 @@ class Conversation:
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; or find the turn it repeats."""
         while True:
-            self._log.append(making.decide)
-            if making.repeats is not None:
-                return self._turn(making.repeats)
-            if making.waits_for is None:
-                self._view.cursor = Cursor.branch_of(making.turn)
-                return self._turn(making.turn)
+            # One step for threads that share this view: who sends next stands behind this turn.
+            with self._log.lock:
+                self._log.append(making.decide)
+                if making.repeats is not None:
+                    return self._turn(making.repeats)
+                if making.waits_for is None:
+                    self._view.cursor = Cursor.branch_of(making.turn)
+                    return self._turn(making.turn)
             self._log.wait(WAIT_S)
 
     def _run(

@@ -60,8 +60,7 @@ def arguments(
 
     Raises: TypeError: it is not callable, lacks a parameter, or leaves none or several free.
     """
-    if not callable(by):
-        raise TypeError(f"merge is given a callable, such as merging.pick(turn), not {by!r}")
+    programs.check_returns(by)
     parameters = inspect.signature(by).parameters
     unknown = next((name for name in inputs if name not in parameters), None)
     if unknown is not None:

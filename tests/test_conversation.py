@@ -392,6 +392,19 @@ def test_many_threads_send_to_one_conversation(store):
     assert [t.ordinal for t in turns] == list(range(1, 41))
 
 
+def test_threads_that_share_a_view_make_one_line(store):
+    """Sends through one `continue_from` view stand behind each other, not side by side."""
+    ledger.open("alex", store=store).record("first", "f")
+    view = ledger.open("alex", echo, store=store).continue_from(1)
+    threads = [threading.Thread(target=view.send, args=(str(i),)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(view.turns) == 9
+
+
 def test_a_turn_whose_lease_was_taken_over_records_nothing_more(store):
     """When another holder claimed the turn, its first process ends with lease-lost."""
     world = FakeWorld()
@@ -696,6 +709,18 @@ def test_a_merge_of_nothing_or_of_one_turn_twice_is_refused(chat, turns):
     """There must be turns, each once."""
     with pytest.raises(ValueError, match="merge"):
         chat.merge(turns, lambda answers: "x")
+
+
+def test_a_merging_program_that_does_not_return_is_refused(chat):
+    """An async merging program is refused before it is called."""
+
+    async def combine(answers):
+        return answers
+
+    with pytest.raises(TypeError, match="combine is an async function"):
+        chat.merge([2, 3], combine)
+    with pytest.raises(TypeError, match="callable"):
+        chat.merge([2, 3], "not a program")
 
 
 def test_a_merge_that_fails_records_nothing(chat, store):

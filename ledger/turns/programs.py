@@ -70,16 +70,7 @@ class Program:
     def __init__(
         self, function: Callable[..., Any], *, rename: Mapping[str, str] | None = None
     ) -> None:
-        if not callable(function):
-            raise TypeError(f"a program is a callable, not {type(function).__name__}")
-        plain = inspect.unwrap(function)
-        for test, what in (
-            (inspect.iscoroutinefunction, "an async function"),
-            (inspect.isasyncgenfunction, "an async generator"),
-            (inspect.isgeneratorfunction, "a generator"),
-        ):
-            if test(plain) or test(getattr(plain, "__call__", None)):  # noqa: B004
-                raise TypeError(f"{_name(function)} is {what}; a program here is a plain function")
+        check_returns(function)
         self.function = function
         self.signature = inspect.signature(function, eval_str=_evaluates(function))
         self._names, answer = _recorded_names(function, self.signature, dict(rename or {}))
@@ -172,6 +163,20 @@ def recorded(inputs: list[str], outputs: list[str]) -> Description:
         "outputs": [{"name": name, "shape": shape} for name in outputs],
     }
     return description("recorded", "ledger", interface, None)
+
+
+def check_returns(function: Callable[..., Any]) -> None:
+    """Refuse what does not return its answer when it is called. Raises: TypeError."""
+    if not callable(function):
+        raise TypeError(f"a program is a callable, not {type(function).__name__}")
+    plain = inspect.unwrap(_named(function))
+    for test, what in (
+        (inspect.iscoroutinefunction, "an async function"),
+        (inspect.isasyncgenfunction, "an async generator"),
+        (inspect.isgeneratorfunction, "a generator"),
+    ):
+        if test(plain) or test(getattr(plain, "__call__", None)):  # noqa: B004
+            raise TypeError(f"{_name(function)} is {what}; a program here is a plain function")
 
 
 def of_record(record: kinds.Program) -> Description:
