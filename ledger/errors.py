@@ -53,6 +53,23 @@ class ConversationIdInvalid(LedgerError):
 
 
 @dataclass(eq=False)
+class ConversationUnknown(LedgerError):
+    """Raised when a command names a conversation that holds nothing. Next: list what is there."""
+
+    code: ClassVar[str] = "conversation-unknown"
+
+    conversation: str
+    where: str
+    """The store."""
+
+    def message(self) -> str:
+        return (
+            f"no conversation {self.conversation!r} in {self.where}; `turn-ledger list` shows "
+            "what is there, --store names another place"
+        )
+
+
+@dataclass(eq=False)
 class SignatureChanged(LedgerError):
     """Raised when a program's fields differ from those of the turns it would be shown.
 
@@ -124,6 +141,20 @@ class BusyWaiting(Busy):
 
 
 @dataclass(eq=False)
+class Nested(LedgerError):
+    """Raised when a conversation is sent to from inside a turn. Next: call it outside of programs."""
+
+    code: ClassVar[str] = "conversation-nested"
+
+    conversation: str
+    turn: str
+    """The turn that is running here."""
+
+    def message(self) -> str:
+        return f"conversation {self.conversation} is sent to from inside turn {self.turn}"
+
+
+@dataclass(eq=False)
 class TurnUnknown(LedgerError):
     """Raised when no turn, or more than one, answers to a name. Next: list the turns."""
 
@@ -149,6 +180,31 @@ class TurnState(LedgerError):
 
     def message(self) -> str:
         return f"turn {self.turn} is {self.state}: {self.reason}"
+
+
+@dataclass(eq=False)
+class TurnWaiting(LedgerError):
+    """Raised when a turn has no result yet because it waits for a person. Next: answer it."""
+
+    code: ClassVar[str] = "turn-waiting"
+
+    turn: str
+    questions: tuple[Any, ...] = field(default=(), repr=False)
+
+    def message(self) -> str:
+        return f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person"
+
+
+@dataclass(eq=False)
+class Cancelled(LedgerError):
+    """Raised when the turn was stopped. Next: nothing; somebody asked for it."""
+
+    code: ClassVar[str] = "turn-stopped"
+
+    turn: str
+
+    def message(self) -> str:
+        return f"turn {self.turn} was stopped"
 
 
 @dataclass(eq=False)

@@ -14,7 +14,8 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 MEANING = {"errors", "records", "views"}
 TURNS = MEANING | {"turns.commands", "turns", "stores.base"}
-FACES = TURNS | {"_version", "merging", "stores", "conversation", "aio", "formats"}
+SHELL = TURNS | {"_version", "merging", "stores", "turn"}
+FACES = SHELL | {"conversation", "aio", "formats"}
 
 # What each place may see beside itself. A module belongs to the most exact place that names it. `turns` receives a
 # store by protocol (`stores.base`), never by class. `ledger/__init__.py` is no place: it may see everything.
@@ -29,12 +30,13 @@ SEES: dict[str, set[str]] = {
     "turns.commands": MEANING,
     "turns": TURNS,
     "merging": TURNS,
-    "conversation": TURNS | {"_version", "merging", "stores"},
-    "aio": TURNS | {"_version", "merging", "stores"},
+    "turn": TURNS,
+    "conversation": SHELL,
+    "aio": SHELL,
     "adapters": FACES,
     "catalog": FACES,
     "sources": FACES,
-    "cli": FACES | {"adapters", "catalog", "sources"},
+    "cli": FACES | {"adapters", "catalog", "sources", "_version"},
     "testing": {"errors", "records", "stores.base", "stores"},
 }
 

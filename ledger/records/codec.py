@@ -18,7 +18,7 @@ Must stay in step: `_SEAL` and `seal`; `Scanner._close` and the contract's rule 
 
 from __future__ import annotations
 
-import base64
+import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +34,9 @@ _SEAL = re.compile(
     rb'(?:"([A-Za-z0-9_-]{22})"|null),"([A-Za-z0-9_-]{22})"\]\}\Z'
 )
 _SEAL_LENGTH = 140
+_FROM_QUOTE = len('"') + 22 + len('"]}')
+_SEAL_START = b',"seq":'
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _BLANK = b" \t\r\v\f"
 _TRAILING = b" \t\r"
 _KIND = re.compile(r"[a-z][a-z0-9_]*")
@@ -132,13 +135,13 @@ def seal(
 
 
 def _text(raw: bytes) -> bytes:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=")
+    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=")
 
 
 # -- reading ---------------------------------------------------------------------------------------
 
 
-class Seal(msgspec.Struct, frozen=True):
+class Seal(msgspec.Struct, frozen=True, gc=False):
     """What stands at the end of a sealed line."""
 
     seq: int
@@ -151,7 +154,7 @@ class Seal(msgspec.Struct, frozen=True):
     """Offset in the line of the quote that opens the chain: what lies before it is covered."""
 
 
-class Line(msgspec.Struct):
+class Line(msgspec.Struct, gc=False):
     """One line of a log that is not blank: where it is, its place, and what it is."""
 
     start: int
@@ -165,21 +168,23 @@ class Line(msgspec.Struct):
 
 def find_seal(line: bytes) -> Seal | None:
     """Return the seal at the end of a line (given without its line feed), or None."""
-    trimmed = line.rstrip(_TRAILING)
-    base = max(0, len(trimmed) - _SEAL_LENGTH)
-    found = _SEAL.search(trimmed, base)
+    if not line.endswith(b"}"):
+        line = line.rstrip(_TRAILING)
+    start = line.rfind(_SEAL_START, max(0, len(line) - _SEAL_LENGTH))
+    found = _SEAL.match(line, start) if start >= 0 else None
     if found is None:
         return None
     seq, i, n, salt, chain = found.groups()
-    if int(i) > int(n):
+    place, total = int(i), int(n)
+    if place > total:
         return None
     return Seal(
-        seq=int(seq),
-        i=int(i),
-        n=int(n),
-        salt=salt.decode() if salt is not None else None,
-        chain=chain,
-        quote_at=found.start(5) - 1,
+        int(seq),
+        place,
+        total,
+        salt.decode() if salt is not None else None,
+        chain,
+        len(line) - _FROM_QUOTE,
     )
 
 
@@ -215,8 +220,8 @@ class Scanner:
         self.offset = offset
         self.count = count
         self.chain = chain
-        self.covered = hashlib.sha256(chain)
-        """Fed with the chain before and the bytes since: what the next line's seal covers first."""
+        self._since: hashlib._Hash | None = None
+        """Fed with the chain and the bytes since; None: there were none."""
         self._erasing = erasing
         self._covers_tombstone = False
         self._unsealed: list[Line] = []
@@ -229,6 +234,11 @@ class Scanner:
         self._after = after
         self._may_be_mid_batch = count > 0
         self._unended = False
+
+    @property
+    def covered(self) -> hashlib._Hash:
+        """What the next line's seal covers first: the chain before, and the bytes since."""
+        return hashlib.sha256(self.chain) if self._since is None else self._since
 
     @property
     def batch_open(self) -> bool:
@@ -281,6 +291,18 @@ class Scanner:
         del self._waiting[: len(taken)]
         return taken
 
+    def onward(self) -> Scanner:
+        """Return a scanner that goes on from here, for lines that come later.
+
+        What was taken stays as it was taken: an unfinished batch is closed, unsealed lines were
+        handed out. Not to be used after `feed_unended`: the line feed is still to come.
+        """
+        other = Scanner(self.chain, offset=self.offset, count=self.count, erasing=self._erasing)
+        other._since = self._since.copy() if self._since is not None else None
+        other._covers_tombstone = self._covers_tombstone
+        other._may_be_mid_batch = False
+        return other
+
     # -- one line
 
     def _line(self, line: bytes, ending: bytes) -> None:
@@ -290,7 +312,8 @@ class Scanner:
         else:
             if not is_blank(line):
                 self._unsealed_line(line)
-            self.covered.update(line + ending)
+            self._since = self.covered
+            self._since.update(line + ending)
         self.offset += len(line) + len(ending)
 
     def _end_unended(self, data: bytes) -> int:
@@ -328,7 +351,7 @@ class Scanner:
                 covered.verdict = "suspect"
         kept = self._add(len(line), verdict, found)
         self.chain = found.chain
-        self.covered = hashlib.sha256(found.chain)
+        self._since = None
         self._unsealed = []
         self._covers_tombstone = False
         self._batch_line(kept, found)
@@ -371,14 +394,18 @@ class Scanner:
     def _add(self, length: int, verdict: Verdict, found: Seal | None) -> Line:
         self.count += 1
         start = self.offset
-        line = Line(start=start, end=start + length, seq=self.count, verdict=verdict, seal=found)
+        line = Line(start, start + length, self.count, verdict, found)
         self._waiting.append(line)
         return line
 
     def _checks(self, line: bytes, found: Seal) -> bool:
-        covered = self.covered.copy()
-        covered.update(line[: found.quote_at])
-        return _text(covered.digest()[:16]) == found.chain
+        covered = line[: found.quote_at]
+        if self._since is None:
+            digest = hashlib.sha256(self.chain + covered)
+        else:
+            digest = self._since.copy()
+            digest.update(covered)
+        return _text(digest.digest()[:16]) == found.chain
 
 
 def _is_next(before: Seal, found: Seal) -> bool:

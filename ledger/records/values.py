@@ -92,6 +92,20 @@ def check(value: Any, path: str = "", *, references: bool = True) -> None:
             raise RecordTooLarge(size_bytes=size, limit_bytes=SIZE_LIMIT_BYTES)
 
 
+def references(value: Any) -> Iterator[str]:
+    """Yield the SHA-256 of every stored attachment that a value refers to, also more than once."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            named = item.get(REFERENCE)
+            if type(named) is dict and type(named.get("sha256")) is str:
+                yield named["sha256"]
+            stack.extend(item.values())
+        elif type(item) is list:
+            stack.extend(item)
+
+
 def _enter(item: Any, path: str, place: _Place, references: bool) -> _Steps:
     """Check a container's own keys and return its (key or index, value) pairs."""
     if type(item) is list:

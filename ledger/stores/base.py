@@ -38,6 +38,15 @@ class Position(int):
         return Position, (int(self), self.incarnation)
 
 
+def agrees(given: int, found: Position) -> bool:
+    """Say whether a position that a caller gives back is the one that is found.
+
+    A bare int compares the count only, and so does a position of a conversation without records.
+    """
+    incarnation = given.incarnation if isinstance(given, Position) else None
+    return given == found and (incarnation is None or incarnation == found.incarnation)
+
+
 class Records(list[T]):
     """The records a read gave, in order, and the position after the last of them."""
 

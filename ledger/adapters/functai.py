@@ -1,0 +1,76 @@
+"""functai's conversations kept in a store of ours.
+
+    tutor.conversation("alex", store=ledger.adapters.functai.store(s))
+
+functai tells a conflict by its own error class, so ours are raised again as that class, with the
+same code. Folders need no adapter: both libraries read and write the same files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from functai.errors import ConversationError
+from functai.stores import FolderEvents
+
+from ledger.errors import LedgerError
+from ledger.stores.base import LedgerStore
+
+
+def store(kept_in: LedgerStore) -> FunctaiStore:
+    """Return a store of ours as functai takes one (`store=`)."""
+    return FunctaiStore(kept_in)
+
+
+class FunctaiStore:
+    """A store of ours under functai's protocol and with its errors."""
+
+    def __init__(self, kept_in: LedgerStore) -> None:
+        self.kept_in = kept_in
+        self.durability = kept_in.durability
+        self.persistent = kept_in.persistent
+        folder = getattr(kept_in, "folder", None)
+        self.events = FolderEvents(os.path.join(folder, "trees")) if folder is not None else None
+
+    def append(
+        self,
+        conversation: str,
+        records: Sequence[Mapping[str, Any]],
+        *,
+        expect: int | None = None,
+    ) -> int:
+        """Add records at the end; see `ledger.stores.base.Store.append`.
+
+        Raises: functai's ConversationError with the code of ours.
+        """
+        with _as_functai():
+            return int(self.kept_in.append(conversation, records, expect=expect))
+
+    def read(self, conversation: str, after: int = 0) -> list[dict[str, Any]]:
+        """Return the records after a position; see `ledger.stores.base.Store.read`."""
+        with _as_functai():
+            return list(self.kept_in.read(conversation, after))
+
+    def wait(self, conversation: str, after: int, timeout: float) -> None:
+        """Block until a record after `after` exists, or the time (in seconds) is up."""
+        with _as_functai():
+            self.kept_in.wait(conversation, after, timeout)
+
+    def conversations(self) -> list[str]:
+        """Return the ids of the conversations that hold a record."""
+        with _as_functai():
+            return self.kept_in.conversations()
+
+    def __repr__(self) -> str:
+        return f"<{self.kept_in!r} for functai>"
+
+
+@contextmanager
+def _as_functai() -> Iterator[None]:
+    try:
+        yield
+    except LedgerError as error:
+        raise ConversationError(error.code, error.message()) from error

@@ -1,0 +1,220 @@
+"""Bytes added to a log, by the one who holds its lock.
+
+A log never shrinks below a line feed: other readers remember offsets. So what is cut, from a torn tail
+or after a failed write, is only what follows the last line feed. A torn tail is copied and flushed
+first. The end that is written to is always known; files are never opened for appending, where the
+system ignores it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from ledger.errors import LedgerError, StoreIO, StoreUnknown
+from ledger.records import codec
+from ledger.stores import handout, lines
+from ledger.stores.base import Position
+from ledger.stores.files import Descriptor, Files, named
+from ledger.stores.reading import Log, recall
+
+_COPY = 1 << 20
+
+
+# -- one append ------------------------------------------------------------------------------------
+
+
+class Tail:
+    """The end of a log, found under its lock: how many records it holds and what the next covers."""
+
+    def __init__(self, log: Log, file: Descriptor, known: lines.Known | None) -> None:
+        self._log = log
+        self._source = lines.FileSource(file, log.files)
+        known, _ = recall(known, self._source)
+        if known is None:
+            reader, self.counted = lines.find_end(self._source, log.first_chain)
+            self.newer = reader.newer
+            head = lines.head_of(self._source)
+        else:
+            reader, self.counted = self._read(known.scanner.onward()), known.counted
+            self.newer = known.newer or reader.newer
+            head = known.head or lines.head_of(self._source)
+        self._take(reader, head)
+
+    def _read(self, scanner: codec.Scanner) -> lines.Reader:
+        reader = lines.Reader(self._source, scanner)
+        for _ in reader.whole_lines():
+            pass
+        return reader
+
+    def _take(self, reader: lines.Reader, head: lines.Head | None) -> None:
+        self._scanner = reader.scanner
+        self._end = reader.scanner.offset
+        self._lacks_line_feed = reader.take_rest()
+        self._head = head if reader.scanner.count else None
+        incarnation = self._head.incarnation if self._head is not None else None
+        self.position = Position(reader.scanner.count, incarnation)
+
+    def count(self) -> None:
+        """Count all lines, where a `seq` was trusted before."""
+        reader = self._read(codec.Scanner(self._log.first_chain))
+        self.counted, self.newer = True, reader.newer
+        self._take(reader, self._head)
+
+    def tidy(self, file: Descriptor) -> None:
+        """Set aside and cut what an unfinished append left after the last line feed."""
+        if not self._lacks_line_feed and self._source.size > self._end:
+            set_aside(file, self._log.files, self._end, self._log.stem)
+
+    def add(self, file: Descriptor, bodies: Sequence[bytes]) -> Added:
+        """Seal records and write them at the end. They are not flushed yet."""
+        salts = os.urandom(16 * len(bodies))
+        text, chain = codec.seal(
+            bodies,
+            int(self.position),
+            self._scanner.covered,
+            (salts[i : i + 16] for i in range(0, len(salts), 16)),
+        )
+        start = self._scanner.offset
+        before = b"\n" if self._lacks_line_feed else b""
+        count = int(self.position) + len(bodies)
+        end = start + len(before) + len(text)
+        head = self._head or _head_of_first(text, start + len(before))
+        known = lines.Known(
+            identity=self._source.identity,
+            scanner=codec.Scanner(chain, offset=end, count=count),
+            guard=text[-lines.GUARD :],
+            head=head,
+            counted=self.counted,
+            newer=False,
+        )
+        write(file, self._log.files, before + text, start)
+        return Added(start, before + text, known, Position(count, head.incarnation))
+
+
+def _head_of_first(text: bytes, offset: int) -> lines.Head:
+    line = text[: text.index(b"\n")]
+    guard = line[-lines.GUARD :]
+    return lines.Head(offset + len(line) - len(guard), guard, handout.incarnation(line), True)
+
+
+class Added(NamedTuple):
+    """Records that were written: where, the bytes, and what is known of the log with them."""
+
+    offset: int
+    data: bytes
+    known: lines.Known
+    position: Position
+
+
+# -- bytes -----------------------------------------------------------------------------------------
+
+
+class Owed(NamedTuple):
+    """Bytes that were written, and whose flush failed: they may be gone from the disk."""
+
+    identity: tuple[int, int]
+    offset: int
+    data: bytes
+
+
+def write(file: Descriptor, files: Files, data: bytes, end: int) -> None:
+    """Write at the end of a log, all or no whole batch.
+
+    Raises: store-full, store-io and the like: nothing of it counts. store-unknown: what was written
+    could not be cut. Any other exception passes, with the same done.
+    """
+    try:
+        _write_all(file, files, data, end)
+    except OSError as error:
+        _cut_after_failure(file, files, data, end)
+        raise named(error, file.path) from error
+    except BaseException:
+        _cut_after_failure(file, files, data, end)
+        raise
+
+
+def _write_all(file: Descriptor, files: Files, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = files.write(file.number, view, offset)
+        if written <= 0:
+            raise StoreIO(where=file.path, reason="the system writes nothing and says no error")
+        view = view[written:]
+        offset += written
+
+
+def _cut_after_failure(file: Descriptor, files: Files, data: bytes, end: int) -> None:
+    """Cut a batch that was not written whole back to its last line feed; it is void then."""
+    try:
+        written = file.stat().st_size - end
+        if 0 < written < len(data):
+            files.cut(file.number, end + data.rfind(b"\n", 0, written) + 1)
+    except (OSError, LedgerError) as error:
+        raise StoreUnknown(
+            where=file.path, reason="a write failed, and what it left could not be cut"
+        ) from error
+
+
+def flush(file: Descriptor, files: Files, data: bytes, end: int) -> Owed | None:
+    """Make what was written durable. Returns None, or what is owed because the flush failed."""
+    try:
+        files.flush(file.number)
+    except OSError:
+        return Owed((file.found.st_dev, file.found.st_ino), end, data)
+    return None
+
+
+def pay(owed: Owed, file: Descriptor, files: Files) -> None:
+    """Write bytes again whose flush failed, and flush them, before anything else is acknowledged.
+
+    The system may have dropped them from memory and called them clean; a second flush alone would
+    say yes to nothing. A log that was replaced or cut meanwhile is left alone.
+    Raises: store-io and the like: it failed again.
+    """
+    found = file.stat()
+    if (found.st_dev, found.st_ino) != owed.identity:
+        return
+    if found.st_size < owed.offset + len(owed.data):
+        return
+    try:
+        _write_all(file, files, owed.data, owed.offset)
+        files.flush(file.number)
+    except OSError as error:
+        raise named(error, file.path) from error
+
+
+def set_aside(file: Descriptor, files: Files, start: int, stem: str) -> str:
+    """Copy what follows the last line feed to `<stem>.torn-<n>`, durable, then cut it.
+
+    Returns: the path of the copy. Raises: store-full and the like: nothing was cut.
+    """
+    copy = _new_copy(stem)
+    try:
+        with copy:
+            offset = start
+            while chunk := files.read(file.number, _COPY, offset):
+                _write_all(copy, files, chunk, offset - start)
+                offset += len(chunk)
+            files.flush(copy.number)
+        files.flush_folder(os.path.dirname(stem))
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(copy.path)
+        raise named(error, copy.path) from error
+    try:
+        files.cut(file.number, start)
+    except OSError as error:
+        raise named(error, file.path) from error
+    return copy.path
+
+
+def _new_copy(stem: str) -> Descriptor:
+    number = 1
+    while True:
+        try:
+            return Descriptor(f"{stem}.torn-{number}", os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            number += 1

@@ -1,0 +1,187 @@
+"""Attachments: bytes kept once, under the SHA-256 of what they are.
+
+    <folder>/attachments/<first 2 hex digits>/<sha256>
+
+Bytes are durable, under their final name, before `put` returns, so before a record can name them. They
+are written under a random name in the same folder first and renamed, which also heals a file whose
+bytes went bad. Two processes that put the same bytes do no harm to each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import BinaryIO, Protocol
+
+from ledger.errors import AttachmentMissing, StoreCorrupt
+from ledger.stores import files
+
+_CHUNK = 1 << 20
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+
+class Blobs(Protocol):
+    """Where the bytes of attachments are kept."""
+
+    def put(self, content: bytes | BinaryIO) -> tuple[str, int]:
+        """Keep bytes, given whole or as an open stream. Returns: their SHA-256 and their size."""
+        ...
+
+    def get(self, sha256: str) -> bytes:
+        """Return the bytes. Raises: attachment-missing. store-corrupt: they are other bytes now."""
+        ...
+
+    def open(self, sha256: str) -> BinaryIO:
+        """Return the bytes as a stream; raises as `get`, other bytes when the end is reached."""
+        ...
+
+    def has(self, sha256: str) -> bool:
+        """Say whether there are bytes under this name."""
+        ...
+
+
+class MemoryBlobs:
+    """Attachments in this process's memory."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, bytes] = {}
+
+    def put(self, content: bytes | BinaryIO) -> tuple[str, int]:
+        """Keep bytes. Returns: their SHA-256 and their size."""
+        data = b"".join(_chunks(content))
+        sha256 = hashlib.sha256(data).hexdigest()
+        self._bytes[sha256] = data
+        return sha256, len(data)
+
+    def get(self, sha256: str) -> bytes:
+        """Return the bytes. Raises: attachment-missing."""
+        try:
+            return self._bytes[sha256]
+        except KeyError:
+            raise _missing(sha256) from None
+
+    def open(self, sha256: str) -> BinaryIO:
+        """Return the bytes as a stream."""
+        return io.BytesIO(self.get(sha256))
+
+    def has(self, sha256: str) -> bool:
+        """Say whether there are bytes under this name."""
+        return sha256 in self._bytes
+
+
+class FolderBlobs:
+    """Attachments in a folder. It is made when the first is put."""
+
+    def __init__(self, folder: str, *, calls: files.Files | None = None) -> None:
+        self._folder = os.path.join(folder, "attachments")
+        self._calls = calls or files.Files()
+
+    def put(self, content: bytes | BinaryIO) -> tuple[str, int]:
+        """Keep bytes; they are durable under their name when this returns.
+
+        Returns: their SHA-256 and their size. Raises: store-full, store-io, store-denied,
+        store-read-only, store-link: nothing is kept under the name.
+        """
+        with files.naming(self._folder):
+            files.make_folder(self._folder)
+        path = os.path.join(self._folder, f"new-{secrets.token_hex(16)}")
+        try:
+            with files.naming(self._folder):
+                sha256, size = self._write(path, content)
+                shelf = os.path.join(self._folder, sha256[:2])
+                files.make_folder(shelf)
+                os.replace(path, os.path.join(shelf, sha256))
+                self._calls.flush_folder(shelf)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
+        return sha256, size
+
+    def _write(self, path: str, content: bytes | BinaryIO) -> tuple[str, int]:
+        digest, size = hashlib.sha256(), 0
+        with files.Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
+            for chunk in _chunks(content):
+                digest.update(chunk)
+                view = memoryview(chunk)
+                while view:
+                    written = self._calls.write(file.number, view, size)
+                    view = view[written:]
+                    size += written
+            self._calls.flush(file.number)
+        return digest.hexdigest(), size
+
+    def get(self, sha256: str) -> bytes:
+        """Return the bytes. Raises: attachment-missing. store-corrupt: they are other bytes now."""
+        with self.open(sha256) as stream:
+            return stream.read()
+
+    def open(self, sha256: str) -> BinaryIO:
+        """Return the bytes as a stream, to be read once from the start to the end.
+
+        Raises: attachment-missing; and when the end is reached, store-corrupt: they are other bytes
+        now, and what was read is not to be used.
+        """
+        if not _NAME.fullmatch(sha256):
+            raise _missing(sha256)
+        path = self._path(sha256)
+        try:
+            return io.BufferedReader(_Checked(path, sha256, self._calls), _CHUNK)
+        except FileNotFoundError:
+            raise _missing(sha256) from None
+
+    def has(self, sha256: str) -> bool:
+        """Say whether there is a file under this name. Not promised: that its bytes are right."""
+        return bool(_NAME.fullmatch(sha256)) and os.path.isfile(self._path(sha256))
+
+    def _path(self, sha256: str) -> str:
+        return os.path.join(self._folder, sha256[:2], sha256)
+
+
+class _Checked(io.RawIOBase):
+    """The bytes of a file, hashed as they are read and compared at the end."""
+
+    def __init__(self, path: str, sha256: str, calls: files.Files) -> None:
+        self._file = files.Descriptor(path, os.O_RDONLY)
+        self._sha256 = sha256
+        self._calls = calls
+        self._digest = hashlib.sha256()
+        self._offset = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
+        with files.naming(self._file.path):
+            data = self._calls.read(self._file.number, len(view), self._offset)
+        view[: len(data)] = data
+        self._digest.update(data)
+        self._offset += len(data)
+        if not data and len(view) and self._digest.hexdigest() != self._sha256:
+            raise StoreCorrupt(
+                where=self._file.path, seq=0, reason="its bytes are not those it is named after"
+            )
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _chunks(content: bytes | BinaryIO) -> Iterator[bytes]:
+    if isinstance(content, bytes | bytearray | memoryview):
+        yield bytes(content)
+        return
+    while chunk := content.read(_CHUNK):
+        yield chunk
+
+
+def _missing(sha256: str) -> AttachmentMissing:
+    shown = sha256 if len(sha256) <= 64 else sha256[:61] + "..."
+    return AttachmentMissing(sha256=shown)

@@ -1,0 +1,268 @@
+"""Files: opened safely, closed by themselves, flushed for good, and the system's errors by name.
+
+Whoever holds a number of an open file loses it with the frame that an exception tears down, and with
+it the lock on that file. So a `Descriptor` owns it from the call that made it to the call that closes
+it: opening puts the number into the object, and closing takes it out, inside one call into C, where
+no KeyboardInterrupt can come between. An object that nobody refers to closes itself. In the child of
+a fork every descriptor is closed: the thread that used it is not there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+from weakref import ref
+
+from ledger.errors import (
+    LedgerError,
+    StoreDenied,
+    StoreFailure,
+    StoreFull,
+    StoreIO,
+    StoreLink,
+    StoreReadOnly,
+)
+from ledger.stores import forks
+
+SAFE = (
+    getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_NOCTTY", 0)
+)
+"""Flags of every open: not inherited, no link followed, no waiting for the other end of a fifo."""
+
+_BY_NUMBER: dict[int, type[StoreFailure]] = {
+    errno.EROFS: StoreReadOnly,
+    errno.EACCES: StoreDenied,
+    errno.EPERM: StoreDenied,
+    errno.ELOOP: StoreLink,
+    errno.EMLINK: StoreLink,
+    errno.ENXIO: StoreLink,
+    errno.EISDIR: StoreLink,
+    errno.ENOTDIR: StoreLink,
+    errno.ENOSPC: StoreFull,
+    errno.EDQUOT: StoreFull,
+    errno.EFBIG: StoreFull,
+}
+
+
+def named(error: OSError, where: str) -> LedgerError:
+    """Return the error that a caller can act on, for one of the system's."""
+    number = error.errno or 0
+    return _BY_NUMBER.get(number, StoreIO)(where=where, reason=os.strerror(number))
+
+
+@contextmanager
+def naming(where: str) -> Iterator[None]:
+    """Turn the system's errors inside into ours."""
+    try:
+        yield
+    except OSError as error:
+        raise named(error, where) from error
+
+
+# -- open files ------------------------------------------------------------------------------------
+
+
+class _Gate:
+    """Held while a file is opened, and by a fork: no child gets a file that is in no list."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.open: dict[int, ref[Descriptor]] = {}
+        self._joined = False
+
+    def join(self) -> None:
+        if not self._joined:
+            self._joined = True
+            forks.join(self)
+
+    def before_fork(self) -> None:
+        self.lock.acquire()
+
+    def after_fork(self, *, child: bool) -> None:
+        if not child:
+            self.lock.release()
+            return
+        self.lock = threading.RLock()
+        for descriptor in [found() for found in self.open.values()]:
+            if descriptor is not None:
+                descriptor.drop()
+
+
+_gate = _Gate()
+
+
+class Descriptor:
+    """An open plain file with one name; closes itself when nobody refers to it.
+
+    Raises (at opening): FileNotFoundError and FileExistsError as they are, since what they mean is
+    the caller's to say; any other failure by its name: store-link for a link, a fifo, a folder, or a
+    file with two names.
+    """
+
+    def __init__(self, path: str, flags: int, mode: int = 0o600) -> None:
+        self.path = path
+        self._number: list[int] = []
+        with _gate.lock:
+            _gate.join()
+            _gate.open[id(self)] = ref(self)
+            try:
+                self._number.extend(map(os.open, (path,), (flags | SAFE,), (mode,)))
+            except (FileNotFoundError, FileExistsError):
+                raise
+            except OSError as error:
+                raise named(error, path) from error
+        self.found = self.stat()
+        """What the system said of the file when it was opened."""
+
+    @property
+    def number(self) -> int:
+        """The system's number of the open file."""
+        return self._number[0]
+
+    def stat(self) -> os.stat_result:
+        """Return what the system says of the open file, having checked that it is a plain one."""
+        found = os.fstat(self._number[0])
+        if not stat.S_ISREG(found.st_mode):
+            raise StoreLink(where=self.path, reason="it is not a plain file")
+        if found.st_nlink > 1:
+            raise StoreLink(where=self.path, reason="the file has more than one name")
+        return found
+
+    def is_at_its_path(self) -> bool:
+        """Say whether the path still leads to this file."""
+        return same_file(self.found, self.path)
+
+    def close(self) -> None:
+        """Close the file; again is no error."""
+        _gate.open.pop(id(self), None)
+        try:
+            if self._number:
+                next(map(os.close, map(list.pop, (self._number,))))
+        except OSError:
+            pass  # What was flushed is flushed; the number is free in any case.
+
+    def drop(self) -> None:
+        """Close the file in the child of a fork, leaving alone what the parent has with it."""
+        Descriptor.close(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def same_file(found: os.stat_result, path: str) -> bool:
+    """Say whether a path leads to the file that was found, without following a link."""
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    return (there.st_dev, there.st_ino) == (found.st_dev, found.st_ino)
+
+
+# -- folders ---------------------------------------------------------------------------------------
+
+
+def flush_folder(path: str) -> None:
+    """Make the names in a folder durable."""
+    number: list[int] = []
+    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | SAFE
+    try:
+        number.extend(map(os.open, (path,), (flags,)))
+        flush(number[0])
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # This system flushes no folders.
+            raise
+    finally:
+        if number:
+            os.close(number.pop())
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, and those above it, for its owner only; each name is made durable.
+
+    A folder that is there is left as it is.
+    """
+    above = os.path.dirname(path)
+    if above != path and not os.path.isdir(above):
+        make_folder(above)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+    flush_folder(above)
+
+
+def distrust(found: os.stat_result, user: int) -> str | None:
+    """Say why a folder cannot be trusted with conversations, or None when it can.
+
+    It must be a folder of this user (or of root, or be used by root), into which not everybody may
+    write, unless they may touch only what is their own, as in /tmp.
+    """
+    if stat.S_ISLNK(found.st_mode):
+        return "it is a link"
+    if not stat.S_ISDIR(found.st_mode):
+        return "it is not a folder"
+    if user not in (0, found.st_uid) and found.st_uid != 0:
+        return "it belongs to another user"
+    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        return "everybody may write to it"
+    return None
+
+
+def flush(number: int) -> None:
+    """Return when what was written to an open file is on its disk, as far as the system knows."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        try:
+            fcntl.fcntl(number, fcntl.F_FULLFSYNC)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.ENOTTY, errno.EINVAL):
+                raise
+    os.fsync(number)
+
+
+class Files:
+    """The calls on open files whose failure a store must survive. Tests pass one that fails."""
+
+    def read(self, number: int, length: int, offset: int) -> bytes:
+        """Read up to `length` bytes from an offset."""
+        return os.pread(number, length, offset)
+
+    def write(self, number: int, data: memoryview, offset: int) -> int:
+        """Write at an offset; returns how many bytes were taken."""
+        return os.pwrite(number, data, offset)
+
+    def cut(self, number: int, size: int) -> None:
+        """Cut a file to a size."""
+        os.ftruncate(number, size)
+
+    def flush(self, number: int) -> None:
+        """Make a file's content durable."""
+        flush(number)
+
+    def flush_folder(self, path: str) -> None:
+        """Make the names in a folder durable."""
+        flush_folder(path)

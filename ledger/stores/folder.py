@@ -1,0 +1,440 @@
+"""A store in a folder, shared by every process that opens it, of this library and of others.
+
+    <folder>/conversations/<id>.jsonl    the records, one a line
+    <folder>/conversations/<id>.lock     locked while appending
+    <folder>/attachments/                bytes that records refer to
+
+Nothing is kept open between calls, and no lock of this process stands before the file lock. What is
+remembered of a log (where it ended, how many records, which chain) is used only after the bytes there
+are found to be the same. Remembering is a help: an entry may be dropped at any moment.
+
+The order inside an append: encode and check everything; lock; find the end; compare `expect`; set a
+torn tail aside; make the file's name durable; write; flush; remember; unlock; return.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ledger.errors import (
+    StoreConflict,
+    StoreGone,
+    StoreIO,
+    StoreLink,
+    StoreUnknown,
+    StoreVersion,
+)
+from ledger.records import codec, kinds
+from ledger.stores import (
+    appending,
+    blobs,
+    files,
+    forks,
+    handout,
+    lines,
+    locks,
+    names,
+    reading,
+    whole,
+)
+from ledger.stores import verify as verifying
+from ledger.stores.base import Position, Records, agrees
+from ledger.stores.home import Home
+
+T = TypeVar("T")
+
+_REMEMBERED = 4096
+"""How many logs are remembered; then all are forgotten, and found again as they are asked for."""
+_SHORTEST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 0.2
+
+
+class FolderStore:
+    """Conversations kept in a folder, durable when an append returns, for many processes at once.
+
+    A folder that is not there is made by the first append (or attachment), not before; a folder that
+    may only be read is read, and nothing is made in it.
+    Args: lock_timeout_s: how long an append waits for others before store-busy. strict: reading
+    refuses a damaged line (store-corrupt) in place of handing out `unreadable`. calls: the file calls
+    whose failure matters; tests pass some that fail.
+    Not promised: that a record that is read is durable before its writer's append returned.
+    """
+
+    durability = "disk"
+    persistent = True
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        lock_timeout_s: float = 30.0,
+        strict: bool = False,
+        calls: files.Files | None = None,
+    ) -> None:
+        self.folder = os.path.abspath(os.path.expanduser(os.fspath(folder)))
+        """The absolute path of the folder."""
+        self.blobs = blobs.FolderBlobs(self.folder, calls=calls)
+        """The attachments, by the SHA-256 of their bytes."""
+        self._lock_timeout_s = lock_timeout_s
+        self._strict = strict
+        self._home = Home(self.folder, calls or files.Files())
+        self._known: dict[str, lines.Known] = {}
+        self._owed: dict[str, appending.Owed] = {}
+        self._woken: dict[str, list[threading.Event]] = {}
+        forks.join(self)
+
+    def __repr__(self) -> str:
+        return f"FolderStore({self.folder!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget what is remembered. Nothing is held open between calls; the store stays usable."""
+        self._known = {}
+
+    # -- adding
+
+    def append(
+        self,
+        conversation: str,
+        records: Sequence[Mapping[str, Any]],
+        *,
+        expect: int | None = None,
+    ) -> Position:
+        """Add records at the end, if the conversation still holds `expect` of them.
+
+        All or none become visible; they are flushed to disk, and so is the name of a new file, when
+        this returns. Order within `records` is kept; each is given its `seq`. No records: nothing is
+        written or made, `expect` is checked.
+        Args: expect: how many records the caller has seen, as an int or a `Position`; None: do not
+        ask.
+        Returns: how many records the conversation holds now, as a `Position`.
+        Raises: store-conflict: the log grew, or was made anew; read again, decide again, retry.
+        record-invalid, record-too-large, store-full, store-busy, store-io, store-denied,
+        store-read-only, store-link, store-version: nothing of it counts. store-unknown: the flush
+        failed; whether the records are durable is not known, and they are written again before the
+        next append to this conversation is acknowledged.
+        Not promised: that another conversation's append is ordered before or after this one; that
+        every record of an old log was looked at for a newer format (those that are read here are).
+        """
+        self._check(conversation)
+        bodies = handout.shallow(lambda: [codec.body(record) for record in records])
+        if not bodies:
+            position = self.read_end(conversation)
+            if expect is not None and not agrees(expect, position):
+                raise _conflict(conversation, expect, position)
+            return position
+        position = handout.with_room(lambda: self._append(conversation, bodies, expect))
+        self._wake(conversation)
+        return position
+
+    def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
+        log = self._home.log(conversation)
+        deadline = time.monotonic() + self._lock_timeout_s
+        self._home.make()
+        with self._locked(log.lock, deadline):
+            self._home.check_case(conversation)
+            with self._data(log, deadline, expect) as file:
+                return self._append_locked(log, file, bodies, expect)
+
+    def _data(self, log: reading.Log, deadline: float, expect: int | None) -> locks.LockedFile:
+        """Return the log's file, locked; a new one only if that is what is expected."""
+        try:
+            return locks.acquire(log.data, deadline, create=False)
+        except FileNotFoundError:
+            self._forget(log.conversation)
+            if expect is not None and expect != 0:
+                raise _conflict(log.conversation, expect, Position(0)) from None
+            return self._locked(log.data, deadline)
+
+    def _append_locked(
+        self, log: reading.Log, file: locks.LockedFile, bodies: list[bytes], expect: int | None
+    ) -> Position:
+        conversation = log.conversation
+        self._pay(log, file)
+        tail = appending.Tail(log, file, self._known.get(conversation))
+        if expect is not None and not agrees(expect, tail.position) and not tail.counted:
+            tail.count()
+        if expect is not None and not agrees(expect, tail.position):
+            raise _conflict(conversation, expect, tail.position)
+        if tail.newer:
+            raise StoreVersion(where=log.data, reason="it holds records of a newer format")
+        self._known.pop(conversation, None)
+        tail.tidy(file)
+        self._home.make_name_durable(log, file)
+        added = tail.add(file, bodies)
+        owed = appending.flush(file, log.files, added.data, added.offset)
+        if owed is not None:
+            self._owed[conversation] = owed
+            raise StoreUnknown(where=log.data, reason="the flush to disk failed")
+        self._remember(conversation, added.known)
+        return added.position
+
+    def _pay(self, log: reading.Log, file: locks.LockedFile) -> None:
+        owed = self._owed.get(log.conversation)
+        if owed is not None:
+            appending.pay(owed, file, log.files)
+            self._owed.pop(log.conversation, None)
+
+    def adopt(self, conversation: str, data: bytes) -> Position:
+        """Make a conversation of the bytes of a whole log, as `raw` gave them; all or nothing.
+
+        The bytes are kept as they are, damage included, and are durable when this returns. No bytes:
+        nothing is made.
+        Raises: store-conflict: the conversation holds records. Otherwise as `append`.
+        Not promised: that the seals check under another id than the log had; `verify` tells.
+        """
+        self._check(conversation)
+        if not data:
+            return self.append(conversation, [], expect=0)
+        log = self._home.log(conversation)
+        deadline = time.monotonic() + self._lock_timeout_s
+        self._home.make()
+        with self._locked(log.lock, deadline):
+            self._home.check_case(conversation)
+            found = self.read_end(conversation)
+            if found:
+                raise _conflict(conversation, 0, found)
+            self._forget(conversation)
+            whole.place(log, data)
+        self._wake(conversation)
+        return self.read_end(conversation)
+
+    def delete(self, conversation: str) -> bool:
+        """Remove a conversation's log and its side files; its lock file stays.
+
+        Returns: whether there was a log. Attachments stay: other conversations may name them.
+        Raises: store-busy, store-io, store-denied, store-read-only.
+        """
+        self._check(conversation)
+        log = self._home.log(conversation)
+        if not self._home.is_there() or not any(map(os.path.lexists, (log.data, log.lock))):
+            return False
+        deadline = time.monotonic() + self._lock_timeout_s
+        with self._locked(log.lock, deadline):
+            self._home.check_case(conversation)
+            self._forget(conversation)
+            there = whole.remove(log, deadline)
+        self._wake(conversation)
+        return there
+
+    # -- reading
+
+    def read(self, conversation: str, after: int = 0) -> Records[dict[str, Any]]:
+        """Return the records after a position, in order, as fresh dicts without `ledger`.
+
+        Exactly as many as the count says: a line that cannot be handed out (no record, damaged, void)
+        is `{"kind": "unreadable", "seq": k}` in its place. A conversation that does not exist holds
+        no records. Never waits for a writer.
+        Raises: store-gone: `after` is beyond the end, or of another incarnation; read from 0.
+        store-corrupt: the store is strict and a line is damaged. store-io, store-denied, store-link.
+        """
+        return self._read(conversation, after, handout.plain)
+
+    def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
+        """Return what `read` returns, as Structs with their payloads undecoded."""
+        return self._read(conversation, after, handout.structs)
+
+    def read_end(self, conversation: str) -> Position:
+        """Return the position of the end, reading as little as can be."""
+        known = self._known.get(conversation)
+        try:
+            return self._read(conversation, known.count if known else 0, _nothing).position
+        except StoreGone:
+            self._known.pop(conversation, None)
+            return self._read(conversation, 0, _nothing).position
+
+    def _read(self, conversation: str, after: int, decode: reading.Decode[T]) -> Records[T]:
+        self._check(conversation)
+        if after < 0:
+            raise ValueError("a position is not negative")
+        return handout.shallow(lambda: self._read_log(conversation, after, decode))
+
+    def _read_log(self, conversation: str, after: int, decode: reading.Decode[T]) -> Records[T]:
+        log = self._home.log(conversation)
+        try:
+            if not self._home.is_there():
+                raise FileNotFoundError
+            with files.Descriptor(log.data, os.O_RDONLY) as file:
+                known = self._known.get(conversation)
+                if known is None:
+                    self._home.check_case(conversation)
+                found, known = reading.read(
+                    log, file, after, known=known, decode=decode, strict=self._strict
+                )
+        except FileNotFoundError:
+            self._forget(conversation)
+            if after:
+                raise StoreGone(conversation=conversation, after=int(after), found=0) from None
+            return Records([], Position(0))
+        except StoreGone:
+            self._known.pop(conversation, None)
+            raise
+        if known is not None:
+            self._remember(conversation, known)
+        return found
+
+    def wait(self, conversation: str, after: int, timeout: float) -> bool:
+        """Block until the conversation is not at position `after`, or `timeout` seconds passed.
+
+        Appends of this process wake it at once; those of others are seen within 0.2 s.
+        Returns: whether it changed. Not promised: that a change that was undone is noticed.
+        """
+        self._check(conversation)
+        deadline = time.monotonic() + timeout
+        pause = _SHORTEST_PAUSE_S
+        woken = threading.Event()
+        self._woken.setdefault(conversation, []).append(woken)
+        try:
+            while not self._moved(conversation, after):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                woken.wait(min(pause, left))
+                pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+                woken.clear()
+            return True
+        finally:
+            waiting = self._woken.get(conversation, [])
+            with suppress(ValueError):
+                waiting.remove(woken)
+            if not waiting:
+                self._woken.pop(conversation, None)
+
+    def _moved(self, conversation: str, after: int) -> bool:
+        known = self._known.get(conversation)
+        if known is not None and agrees(after, known.position):
+            with suppress(OSError):
+                found = os.stat(self._home.log(conversation).data, follow_symlinks=False)
+                if (found.st_dev, found.st_ino, found.st_size) == (*known.identity, known.end):
+                    return False
+        try:
+            return not agrees(after, self._read(conversation, after, _nothing).position)
+        except StoreGone:
+            return True
+
+    def conversations(self) -> list[str]:
+        """Return the ids of the conversations that hold a record, sorted; foreign files are skipped."""
+        if not self._home.is_there():
+            return []
+        found = []
+        with (
+            files.naming(self._home.conversations),
+            os.scandir(self._home.conversations) as entries,
+        ):
+            for entry in entries:
+                conversation = names.conversation_of(entry.name)
+                if conversation is not None and entry.is_file(follow_symlinks=False):
+                    found.append(conversation)
+        return sorted(filter(self._holds_a_record, found))
+
+    def _holds_a_record(self, conversation: str) -> bool:
+        try:
+            with files.Descriptor(self._home.log(conversation).data, os.O_RDONLY) as file:
+                first = os.pread(file.number, lines.BLOCK, 0)
+        except (OSError, StoreLink):
+            return False
+        if b"\n" in first.lstrip():
+            return True
+        return self.read_end(conversation) > 0
+
+    def raw(self, conversation: str) -> bytes:
+        """Return the whole log as it is, for `adopt`; no bytes when there is none.
+
+        An append that is being written is left out. Raises as `read`.
+        """
+        self._check(conversation)
+        log = self._home.log(conversation)
+        try:
+            if not self._home.is_there():
+                return b""
+            return whole.copy(log)
+        except FileNotFoundError:
+            return b""
+
+    def verify(self, conversation: str) -> verifying.Report:
+        """Check every line of a log, in bounded memory, and report all that is not sealed.
+
+        Raises: store-io, store-denied, store-link.
+        """
+        self._check(conversation)
+        log = self._home.log(conversation)
+        try:
+            if not self._home.is_there():
+                raise FileNotFoundError
+            with files.Descriptor(log.data, os.O_RDONLY) as file:
+                source = lines.FileSource(file, log.files)
+                report = handout.shallow(lambda: verifying.verify(source, conversation))
+        except FileNotFoundError:
+            return verifying.Report(conversation=conversation)
+        report.set_aside = sorted(
+            name
+            for name in os.listdir(self._home.conversations)
+            if names.is_torn(name, conversation)
+        )
+        return report
+
+    def is_here(self) -> bool:
+        """Say whether its folder was not removed or replaced since this store worked in it."""
+        try:
+            self._home.is_there()
+        except StoreIO:
+            return False
+        return True
+
+    def _check(self, conversation: object) -> None:
+        names.check(conversation, windows=os.name == "nt")
+
+    def _locked(self, path: str, deadline: float) -> locks.LockedFile:
+        try:
+            return locks.acquire(path, deadline, create=True)
+        except FileNotFoundError as error:
+            raise self._home.removed() from error
+
+    # -- what is remembered
+
+    def _remember(self, conversation: str, known: lines.Known) -> None:
+        if len(self._known) >= _REMEMBERED:
+            self._known = {}
+            self._home.forget()
+        self._known[conversation] = known
+
+    def _forget(self, conversation: str) -> None:
+        self._known.pop(conversation, None)
+        self._home.forget(conversation)
+        self._owed.pop(conversation, None)
+
+    def _wake(self, conversation: str) -> None:
+        for event in tuple(self._woken.get(conversation, ())):
+            event.set()
+
+    def before_fork(self) -> None:
+        """Nothing is held: see the module's comment."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """In the child, leave to the parent who waits there and what its disk owes it."""
+        if child:
+            self._woken, self._owed = {}, {}
+
+
+def _nothing(piece: lines.Piece, after: int) -> list[None]:
+    return []
+
+
+def _conflict(conversation: str, expect: int, found: Position) -> StoreConflict:
+    return StoreConflict(conversation=conversation, expected=int(expect), found=int(found))

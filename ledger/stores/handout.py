@@ -1,0 +1,123 @@
+"""Lines handed out as records: plain dicts, or Structs with their payloads undecoded.
+
+A line that cannot be handed out keeps its place as `unreadable`. JSON decoders give up when their
+caller stands deep in its own stack, with the same error as for a line that is too deep; `shallow`
+does such work again in a fresh thread, so that what can be written can be read anywhere.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from ledger.records import codec, kinds
+from ledger.stores.base import Incarnation
+
+T = TypeVar("T")
+_ROOM = 150
+"""How many frames of the stack an append is sure to get along with."""
+_RUN = 128
+"""How many good lines are decoded at once; if that fails, this many are decoded one by one."""
+
+
+class Settled(Protocol):
+    """Lines with their verdicts, and their bytes."""
+
+    @property
+    def lines(self) -> list[codec.Line]: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def base(self) -> int: ...
+
+
+def plain(piece: Settled, after: int) -> list[dict[str, Any]]:
+    """Return the records of lines beyond a place as fresh dicts, without `ledger`."""
+    data, base = piece.data, piece.base
+    records: list[dict[str, Any]] = []
+    for line in _beyond(piece.lines, after):
+        record = None
+        if line.verdict in codec.HANDED_OUT:
+            record = codec.decode_plain(data[line.start - base : line.end - base])
+        if record is None:
+            record = {"kind": "unreadable"}
+        record["seq"] = line.seq
+        records.append(record)
+    return records
+
+
+def structs(piece: Settled, after: int) -> list[kinds.Recorded]:
+    """Return the records of lines beyond a place as Structs."""
+    data, base = piece.data, piece.base
+    lines = _beyond(piece.lines, after)
+    records: list[kinds.Recorded] = []
+    for first in range(0, len(lines), _RUN):
+        run = lines[first : first + _RUN]
+        together = None
+        if all(line.verdict in codec.HANDED_OUT for line in run):
+            together = codec.decode_structs(
+                data[run[0].start - base : run[-1].end - base], run[0].seq, len(run)
+            )
+        records.extend(
+            together if together is not None else (_struct(line, data, base) for line in run)
+        )
+    return records
+
+
+def _struct(line: codec.Line, data: bytes, base: int) -> kinds.Recorded:
+    if line.verdict not in codec.HANDED_OUT:
+        return kinds.Unreadable(seq=line.seq)
+    return codec.decode_struct(data[line.start - base : line.end - base], line.seq)
+
+
+def _beyond(lines: list[codec.Line], after: int) -> list[codec.Line]:
+    if not lines or lines[0].seq > after:
+        return lines
+    return lines[after - lines[0].seq + 1 :]
+
+
+def incarnation(line: bytes) -> Incarnation:
+    """Return what tells a conversation, whose record 1 is this line, from one made anew."""
+    record = codec.decode_plain(line)
+    at = record.get("at") if record is not None else None
+    seal = codec.find_seal(line)
+    return at if isinstance(at, str) else "", seal.salt if seal is not None else None
+
+
+def shallow(work: Callable[[], T]) -> T:
+    """Do work that changes nothing; if the stack is too deep for it, again in a fresh thread."""
+    try:
+        return work()
+    except RecursionError:
+        return _in_fresh_thread(work)
+
+
+def with_room(work: Callable[[], T]) -> T:
+    """Do work that must not fail half-way for want of stack: in a fresh thread if little is left."""
+    try:
+        sys._getframe(max(0, sys.getrecursionlimit() - _ROOM))
+    except ValueError:  # The stack is not that deep.
+        return work()
+    return _in_fresh_thread(work)
+
+
+def _in_fresh_thread(work: Callable[[], T]) -> T:
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="ledger-decode")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]

@@ -1,0 +1,119 @@
+"""The folder of a folder store: whether it is there, can be trusted, is the same, tells case apart.
+
+It is made when it is first needed for writing, for its owner only. A store that has seen it does not
+accept another in its place: appending to a new empty folder would be losing the old one silently.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from ledger.errors import ConversationIdInvalid, StoreDenied, StoreIO, StoreLink
+from ledger.stores import files, names
+from ledger.stores.reading import Log
+
+
+class Home:
+    """`<folder>` and `<folder>/conversations`."""
+
+    def __init__(self, folder: str, calls: files.Files) -> None:
+        self.folder = folder
+        self.conversations = os.path.join(folder, "conversations")
+        self._calls = calls
+        self._identity: tuple[int, int] | None = None
+        self._above_is_durable = False
+        self._blind_to_case: bool | None = None
+        self._durable_names: dict[str, tuple[int, int]] = {}
+
+    def log(self, conversation: str) -> Log:
+        """Return where a conversation's files are, whether or not they are there."""
+        return Log(conversation, f"{self.conversations}/{conversation}", self._calls)
+
+    def is_there(self) -> bool:
+        """Say whether the folder exists.
+
+        Raises: store-io: it is not the one that was there before. store-link, store-denied: it
+        cannot be trusted.
+        """
+        try:
+            found = os.stat(self.conversations, follow_symlinks=False)
+        except FileNotFoundError:
+            if self._identity is not None:
+                raise self.removed() from None
+            return False
+        except OSError as error:
+            raise files.named(error, self.conversations) from error
+        identity = (found.st_dev, found.st_ino)
+        if identity != self._identity:
+            if self._identity is not None:
+                raise self.removed()
+            self._trust(found)
+            self._identity = identity
+        return True
+
+    def _trust(self, found: os.stat_result) -> None:
+        with files.naming(self.folder):
+            above = os.stat(self.folder)
+        for path, folder in ((self.conversations, found), (self.folder, above)):
+            reason = files.distrust(folder, os.geteuid())
+            if reason is not None:
+                kind = StoreDenied if os.path.isdir(path) else StoreLink
+                kind = StoreLink if os.path.islink(self.conversations) else kind
+                raise kind(where=path, reason=reason)
+
+    def removed(self) -> StoreIO:
+        """Return the error to raise when the folder is gone."""
+        return StoreIO(
+            where=self.conversations,
+            reason="the folder was removed or replaced while this store was open",
+        )
+
+    def make(self) -> None:
+        """Make the folder if it is not there, durably. Raises: store-read-only, store-denied."""
+        if not self.is_there():
+            with files.naming(self.folder):
+                files.make_folder(self.conversations)
+            self.is_there()
+        if not self._above_is_durable:
+            # Another process may have made them, and died before it flushed their names.
+            for path in (self.folder, os.path.dirname(self.folder)):
+                with suppress(StoreDenied), files.naming(path):
+                    self._calls.flush_folder(path)
+            self._above_is_durable = True
+
+    def make_name_durable(self, log: Log, file: files.Descriptor) -> None:
+        """Flush the folder once per file, also when another made it: it may have died before."""
+        identity = (file.found.st_dev, file.found.st_ino)
+        if self._durable_names.get(log.conversation) != identity:
+            with files.naming(self.conversations):
+                self._calls.flush_folder(self.conversations)
+            self._durable_names[log.conversation] = identity
+
+    def forget(self, conversation: str | None = None) -> None:
+        """Forget which names are durable: one conversation's, or all."""
+        if conversation is None:
+            self._durable_names = {}
+        else:
+            self._durable_names.pop(conversation, None)
+
+    def check_case(self, conversation: str) -> None:
+        """Refuse an id whose file is another id's, in a folder that is blind to case."""
+        if self._blind_to_case is None:
+            self._blind_to_case = self._probe(conversation)
+        if not self._blind_to_case:
+            return
+        with files.naming(self.conversations):
+            other = names.taken_by(conversation + names.LOG, os.listdir(self.conversations))
+        if other is not None:
+            raise ConversationIdInvalid(
+                conversation=conversation, reason=f"shares a file with {other!r} here"
+            )
+
+    def _probe(self, conversation: str) -> bool | None:
+        """Look for one of its files under its name in the other case; None: it has none yet."""
+        for name in (conversation + names.LOCK, conversation + names.LOG):
+            with suppress(OSError):
+                found = os.stat(os.path.join(self.conversations, name), follow_symlinks=False)
+                return files.same_file(found, os.path.join(self.conversations, name.swapcase()))
+        return None

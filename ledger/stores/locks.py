@@ -1,0 +1,170 @@
+"""The append lock: an exclusive flock on `<id>.lock`, and on the data file, as others take it.
+
+Waiting queues in the kernel and still ends in time: a lock that is busy is waited for by a helper
+thread that opens the file anew, blocks in flock, and hands the locked file over, or closes it when
+the waiter has gone. Lock files are never deleted; should somebody delete one, a holder of the old file
+and a holder of the new one still meet at the data file. Locks are given back by unlocking before
+closing: a child that inherited the open file would hold the lock on. Only this module uses portalocker
+and filelock; portalocker's flock by name, since its global default can be switched.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from portalocker.portalocker import FlockLocker
+
+from ledger.errors import LedgerError, StoreBusy, StoreIO
+from ledger.stores.files import Descriptor
+
+_flock = FlockLocker().locker
+_BUSY = (errno.EWOULDBLOCK, errno.EACCES)
+
+
+class LockedFile(Descriptor):
+    """An open file on which a lock is held from `lock` (or a `try_lock` that says yes) to `close`."""
+
+    def try_lock(self) -> bool:
+        """Take the lock if nobody has it. Says whether."""
+        return self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def lock(self) -> None:
+        """Wait for the lock, in the kernel's queue, without a limit."""
+        self._lock(fcntl.LOCK_EX)
+
+    def _lock(self, operation: int) -> bool:
+        try:
+            _flock(self._number[0], operation)
+        except OSError as error:
+            if error.errno in _BUSY:
+                return False
+            reason = os.strerror(error.errno or errno.EIO)
+            raise StoreIO(where=self.path, reason=f"it cannot be locked: {reason}") from error
+        return True
+
+    def close(self) -> None:
+        """Free the lock, then close the file; again is no error."""
+        try:
+            if self._number:
+                _flock(self._number[0], fcntl.LOCK_UN)
+        except OSError:
+            pass  # Closing frees it too, unless a child still has the file.
+        finally:
+            super().close()
+
+
+def acquire(path: str, deadline: float, *, create: bool) -> LockedFile:
+    """Return the file at a path, locked, as soon as nobody else has it.
+
+    Args: deadline: when to give up, on the monotonic clock. create: make the file if it is not there
+    (0600), else FileNotFoundError.
+    Raises: store-busy: the deadline passed. store-link: it is not a plain file with one name.
+    """
+    flags = os.O_RDWR | (os.O_CREAT if create else 0)
+    while True:
+        file = LockedFile(path, flags)
+        if not file.try_lock():
+            file.close()
+            file = _Waiter(path, flags).wait(deadline)
+        if file.is_at_its_path():
+            return file
+        file.close()
+
+
+def try_lock(path: str) -> LockedFile | None:
+    """Take a lock for reading: at once, without making its file. None: busy, absent, or not allowed."""
+    try:
+        file = LockedFile(path, os.O_RDONLY)
+        if file.try_lock() and file.is_at_its_path():
+            return file
+        file.close()
+    except (OSError, LedgerError):
+        pass
+    return None
+
+
+class _Waiter:
+    """Waits for a lock in a thread of its own, so that the caller can leave."""
+
+    def __init__(self, path: str, flags: int) -> None:
+        self._path = path
+        self._flags = flags
+        self._box: queue.SimpleQueue[LockedFile | Exception] = queue.SimpleQueue()
+        self._left = False
+
+    def wait(self, deadline: float) -> LockedFile:
+        """Return the file, locked. Raises store-busy when the deadline passes."""
+        thread = threading.Thread(target=self._run, name="ledger-lock", daemon=True)
+        try:
+            thread.start()
+            found = self._box.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise StoreBusy(
+                where=self._path, reason=f"{_holder(self._path)} has the lock"
+            ) from None
+        except RuntimeError as error:
+            raise StoreBusy(
+                where=self._path, reason="it is locked, and no thread could be started to wait"
+            ) from error
+        finally:
+            self._left = True
+            self._clear()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _run(self) -> None:
+        try:
+            file = LockedFile(self._path, self._flags)
+            file.lock()
+        except Exception as error:  # Handed to the waiter, whose it is.
+            self._box.put(error)
+            return
+        self._box.put(file)
+        del file
+        if self._left:
+            self._clear()
+
+    def _clear(self) -> None:
+        """Close what nobody will take. Both sides call it, so that neither order leaves a lock."""
+        try:
+            found = self._box.get_nowait()
+        except queue.Empty:
+            return
+        if isinstance(found, LockedFile):
+            found.close()
+
+
+def _holder(path: str) -> str:
+    """Name the process that holds the lock on a file, as far as the system tells."""
+    try:
+        inode = f":{os.stat(path, follow_symlinks=False).st_ino}"
+        with open("/proc/locks", encoding="ascii") as table:
+            for row in table:
+                words = row.split()
+                if words[1] == "FLOCK" and words[5].endswith(inode):
+                    return f"process {words[4]}"
+    except (OSError, IndexError, UnicodeDecodeError):
+        pass
+    return "another process"
+
+
+@contextmanager
+def held_now(*paths: str) -> Iterator[bool]:
+    """Hold the locks of several files, if nobody has any, without waiting. Yields whether."""
+    with ExitStack() as held:
+        for path in paths:
+            file = try_lock(path)
+            if file is None:
+                held.close()
+                yield False
+                return
+            held.enter_context(file)
+        yield True

@@ -1,0 +1,62 @@
+"""Names of a conversation's files, and which ids would share one. Decisions only; no I/O.
+
+<id>.jsonl the log, <id>.lock the append lock (never deleted), <id>.torn-<n> bytes set aside,
+<id>.erase an open erasure, <id>.new-<random> a log being adopted. No two ids make the same name: an
+id is followed by exactly one of these endings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ledger.errors import ConversationIdInvalid
+from ledger.records import ids
+
+LOG = ".jsonl"
+LOCK = ".lock"
+
+_SIDE = re.compile(r"\.(torn-[0-9]+|erase|new-[0-9a-f]+)")
+
+
+def check(conversation: object, *, windows: bool) -> str:
+    """Return the id if it can name files here, else raise conversation-id."""
+    found = ids.check_conversation(conversation)
+    if windows and ids.reserved_on_windows(found):
+        raise ConversationIdInvalid(conversation=found, reason="is a name that Windows reserves")
+    return found
+
+
+def conversation_of(name: str) -> str | None:
+    """Return the id whose log has this file name, or None for a foreign file."""
+    if not name.endswith(LOG):
+        return None
+    try:
+        return ids.check_conversation(name[: -len(LOG)])
+    except ConversationIdInvalid:
+        return None
+
+
+def is_side_file(name: str, conversation: str) -> bool:
+    """Say whether a file goes when the conversation is deleted, besides its log."""
+    return name.startswith(conversation) and bool(_SIDE.fullmatch(name[len(conversation) :]))
+
+
+def is_torn(name: str, conversation: str) -> bool:
+    """Say whether a file holds bytes set aside from this conversation's log."""
+    return is_side_file(name, conversation) and name[len(conversation) :].startswith(".torn-")
+
+
+def taken_by(name: str, there: Iterable[str]) -> str | None:
+    """Return the name that stands for this one in a folder that is blind to case, or None.
+
+    None also when the name itself is there.
+    """
+    folded = name.casefold()
+    found = None
+    for other in there:
+        if other == name:
+            return None
+        if other.casefold() == folded:
+            found = other
+    return found

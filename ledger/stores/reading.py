@@ -1,0 +1,199 @@
+"""Reading one log: where to start, what may be handed out, what is remembered.
+
+Readers wait for nobody. What is open at the end (a batch not finished, a line without its line feed) is
+settled by trying the append lock without waiting: who gets it knows that nobody is writing, looks
+again, and what is still open will never be finished. Who does not returns what stands before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from ledger.errors import StoreCorrupt, StoreGone
+from ledger.records import codec
+from ledger.stores import lines, locks
+from ledger.stores.base import Position, Records
+from ledger.stores.files import Descriptor, Files
+
+T = TypeVar("T")
+Decode = Callable[[lines.Piece, int], list[T]]
+"""Makes records of the lines of a piece beyond a place."""
+
+_DAMAGED = frozenset({"suspect", "unreadable"})
+_DOUBTS = 16
+"""How many damaged lines are looked at once more."""
+
+
+class Log(NamedTuple):
+    """One conversation's log: its id, its files, and the calls that reach them."""
+
+    conversation: str
+    stem: str
+    """The path without an ending."""
+    files: Files
+
+    @property
+    def data(self) -> str:
+        """The path of the log."""
+        return self.stem + ".jsonl"
+
+    @property
+    def lock(self) -> str:
+        """The path of its append lock."""
+        return self.stem + ".lock"
+
+    @property
+    def first_chain(self) -> bytes:
+        """The chain before line 1."""
+        return codec.first_chain(self.conversation)
+
+
+def recall(known: lines.Known | None, source: lines.FileSource) -> tuple[lines.Known | None, bool]:
+    """Return what is known if it may be used, and whether the log is another than was known."""
+    if known is None:
+        return None, False
+    if not known.still_stands(source):
+        return None, True
+    return (known if known.identity == source.identity else None), False
+
+
+def read(
+    log: Log,
+    file: Descriptor,
+    after: int,
+    *,
+    known: lines.Known | None,
+    decode: Decode[T],
+    strict: bool,
+) -> tuple[Records[T], lines.Known | None]:
+    """Return the records after a position, and what to remember of the log (None: nothing new).
+
+    Raises: store-gone: the position is not in this log. store-corrupt: strict, and a line is damaged.
+    """
+    source = lines.FileSource(file, log.files)
+    known, replaced = recall(known, source)
+    head = known.head if known is not None else None
+    head = head or lines.head_of(source)
+    given = after.incarnation if isinstance(after, Position) and after else None
+    if given is not None and (replaced or head is None or head.incarnation != given):
+        count = lines.find_end(source, log.first_chain)[0].scanner.count
+        raise StoreGone(conversation=log.conversation, after=int(after), found=count)
+    one = _Pass(log, source, after, known, decode)
+    one.run()
+    if one.changed_meanwhile():
+        one = _Pass(log, source, after, known, decode)
+        one.run()
+    if after > one.reader.scanner.count and not one.counted:
+        one = _Pass(log, source, after, None, decode, whole=True)
+        one.run()
+    if after > one.reader.scanner.count:
+        found = one.reader.scanner.count
+        raise StoreGone(conversation=log.conversation, after=int(after), found=found)
+    if strict and one.doubts:
+        raise StoreCorrupt(
+            where=log.data, seq=one.doubts[0].seq, reason="the line, or one beside it, was altered"
+        )
+    if head is None or not head.whole:
+        head = lines.head_of(source)
+    count = max(int(after), one.reader.taken)
+    position = Position(count, head.incarnation if head is not None and count else None)
+    return Records(one.records, position), one.remember(head)
+
+
+class _Doubt(NamedTuple):
+    """A line that was found damaged, and its bytes, to be looked at once more."""
+
+    seq: int
+    start: int
+    content: bytes
+
+
+class _Pass(Generic[T]):
+    """One way through a log, from the best place to start to its end."""
+
+    def __init__(
+        self,
+        log: Log,
+        source: lines.FileSource,
+        after: int,
+        known: lines.Known | None,
+        decode: Decode[T],
+        *,
+        whole: bool = False,
+    ) -> None:
+        self._log = log
+        self._source = source
+        self._after = int(after)
+        self._known = known
+        self._decode = decode
+        self._resume: codec.Scanner | None = None
+        self.records: list[T] = []
+        self.doubts: list[_Doubt] = []
+        scanner, self.counted = self._start(whole or not after)
+        self._started_at = scanner.offset
+        self.reader = lines.Reader(source, scanner)
+
+    def _start(self, whole: bool) -> tuple[codec.Scanner, bool]:
+        first_chain = self._log.first_chain
+        if whole:
+            return codec.Scanner(first_chain), True
+        known = self._known
+        if known is None:
+            reader, counted = lines.find_end(self._source, first_chain)
+            known = lines.known_at_end(self._source, reader, None, counted=counted)
+            self._known = known
+        if known.count <= self._after:
+            return known.scanner.onward(), known.counted
+        scanner = lines.find_place(self._source, known, self._after, first_chain)
+        return scanner, known.counted or not scanner.offset
+
+    def run(self) -> None:
+        """Read to the end, and settle what is open there if nobody is writing."""
+        reader = self.reader
+        for piece in reader.whole_lines():
+            self._take(piece)
+        if not reader.scanner.batch_open and not reader.rest_looks_whole():
+            self._resume = reader.scanner.onward()
+            self._take(reader.finish(in_flight=False))
+            return
+        with locks.held_now(self._log.lock, self._log.data) as nobody_writes:
+            if nobody_writes:
+                self._source.look()
+                for piece in reader.whole_lines():
+                    self._take(piece)
+                self._resume = reader.scanner.onward()
+                reader.take_rest()
+            self._take(reader.finish(in_flight=not nobody_writes))
+
+    def _take(self, piece: lines.Piece) -> None:
+        self.records += self._decode(piece, self._after)
+        for line in piece.lines:
+            damaged = line.verdict in _DAMAGED and line.seq > self._after
+            if damaged and len(self.doubts) < _DOUBTS:
+                self.doubts.append(_Doubt(line.seq, line.start, piece.text(line)))
+
+    def changed_meanwhile(self) -> bool:
+        """Look at damaged lines once more, while nobody writes if that can be. Says if they changed."""
+        if not self.doubts:
+            return False
+        with locks.held_now(self._log.lock, self._log.data):
+            return any(
+                self._source.read(doubt.start, len(doubt.content)) != doubt.content
+                for doubt in self.doubts
+            )
+
+    def remember(self, head: lines.Head | None) -> lines.Known | None:
+        """Return what is known of the log now; None when its end is still being written."""
+        resume, known = self._resume, self._known
+        if resume is None:
+            return None
+        went_on = self._started_at > 0
+        return lines.Known(
+            identity=self._source.identity,
+            scanner=resume,
+            guard=lines.guard_before(self._source, resume.offset),
+            head=head if resume.count else None,
+            counted=self.counted,
+            newer=self.reader.newer or (went_on and known is not None and known.newer),
+        )

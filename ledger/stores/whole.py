@@ -1,0 +1,62 @@
+"""Whole logs: copied out, put in place, removed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+
+from ledger.records import codec
+from ledger.stores import appending, files, lines, locks, names
+from ledger.stores.reading import Log
+
+
+def copy(log: Log) -> bytes:
+    """Return the bytes of a log, without what is being appended. Raises FileNotFoundError."""
+    with files.Descriptor(log.data, os.O_RDONLY) as file:
+        with locks.held_now(log.lock, log.data) as nobody_writes:
+            source = lines.FileSource(file, log.files)
+        data = source.read(0, source.size)
+    if nobody_writes:
+        return data
+    reader = lines.Reader(lines.BytesSource(data), codec.Scanner(log.first_chain))
+    for _ in reader.whole_lines():
+        pass
+    reader.finish(in_flight=True)
+    return data[: reader.taken_to]
+
+
+def place(log: Log, data: bytes) -> None:
+    """Put a whole log in its place, durable, all or nothing. The caller holds the append lock."""
+    path = f"{log.stem}.new-{secrets.token_hex(8)}"
+    try:
+        with files.naming(log.data):
+            with files.Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
+                appending.write(file, log.files, data, 0)
+                log.files.flush(file.number)
+            os.replace(path, log.data)
+            log.files.flush_folder(os.path.dirname(log.data))
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)
+        raise
+
+
+def remove(log: Log, deadline: float) -> bool:
+    """Remove a log and its side files, durably. The caller holds the append lock.
+
+    Returns: whether there was a log.
+    """
+    folder = os.path.dirname(log.data)
+    with files.naming(log.data):
+        try:
+            with locks.acquire(log.data, deadline, create=False):
+                os.unlink(log.data)
+                there = True
+        except FileNotFoundError:
+            there = False
+        for name in os.listdir(folder):
+            if names.is_side_file(name, log.conversation):
+                os.unlink(os.path.join(folder, name))
+        log.files.flush_folder(folder)
+    return there
