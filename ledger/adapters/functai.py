@@ -23,7 +23,7 @@ from functai.errors import ConversationError
 from functai.eventlog import MemoryStore
 from functai.stores import FolderEvents
 
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, RecordInvalid, RecordTooLarge
 from ledger.stores import files
 from ledger.stores.base import LedgerStore
 
@@ -67,10 +67,18 @@ class FunctaiStore:
     ) -> int:
         """Add records at the end; see `ledger.stores.base.Store.append`.
 
+        The end of a turn whose answer cannot be kept exactly is kept as `failed`, saying why, so that
+        nobody waits for a turn that ended: functai itself would give the end up.
         Raises: functai's ConversationError with the code of ours.
         """
         with _as_functai():
-            return int(self.kept_in.append(conversation, records, expect=expect))
+            try:
+                return int(self.kept_in.append(conversation, records, expect=expect))
+            except (RecordInvalid, RecordTooLarge) as error:
+                if len(records) == 1 and records[0].get("kind") == "ended":
+                    failed = _failed(records[0], error)
+                    self.kept_in.append(conversation, [failed], expect=expect)
+                raise
 
     def read(self, conversation: str, after: int = 0) -> list[dict[str, Any]]:
         """Return the records after a position; see `ledger.stores.base.Store.read`."""
@@ -89,6 +97,18 @@ class FunctaiStore:
 
     def __repr__(self) -> str:
         return f"<{self.kept_in!r} for functai>"
+
+
+def _failed(ended: Mapping[str, Any], error: LedgerError) -> dict[str, Any]:
+    """Return the record of a turn's end without what the program gave, as a failure."""
+    kept = ("functai_conversation", "kind", "at", "turn", "saw", "model", "seconds", "attempt")
+    told = {"type": type(error).__name__, "code": error.code, "message": error.message()}
+    return {
+        **{name: ended[name] for name in kept if name in ended},
+        "state": "failed",
+        "error": told,
+        "usage": ended.get("usage", {}),
+    }
 
 
 @contextmanager

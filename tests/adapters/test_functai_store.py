@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,21 @@ def test_functai_takes_it_as_a_store(store):
     assert (given.durability, given.persistent) == (store.durability, store.persistent)
     assert given.conversations() == []
     assert repr(store) in repr(given)
+
+
+def test_functai_expands_no_long_chain_of_what_was_seen(model):
+    """functai follows `saw` by recursion: of a line of 1,100 turns it shows the last turn's own entry
+    only. What we show, and what its next turn is shown, is whole."""
+    store = ledger.MemoryStore()
+    own = ledger.open("alex", store=store)
+    for n in range(1100):
+        own.record(f"{n}", "x")
+    chat = tutor_of(model).conversation("alex", store=adapter.store(store))
+
+    assert (len(chat.turns[-1].saw), len(own.turns[-1].saw)) == (1, 1099)
+    chat("next")
+    assert len(model.requests[0].messages) == 2201
+    assert len(own.turns[-1].saw) == 1100
 
 
 # -- at once
@@ -207,6 +223,28 @@ def test_an_input_that_cannot_be_kept_exactly_is_refused_before_anything(store):
 
     assert caught.value.code == "record-invalid"
     assert chat.all_turns() == []
+
+
+def test_an_answer_that_cannot_be_kept_exactly_fails_the_turn(store):
+    """The caller has functai's answer (and, once per process, its warning); the turn is `failed` and
+    says why, so the next send does not wait for it."""
+
+    @module
+    def big(message: str) -> int:
+        return 2**60 if message == "big" else 1
+
+    chat = big.conversation("alex", store=adapter.store(store))
+    chat("small")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert chat("big") == 2**60
+
+    turn = chat.turns[-1]
+    assert (turn.state, turn.error["code"]) == ("failed", "record-invalid")
+    assert "2^53" in turn.error["message"]
+    assert chat("small again") == 1
+    said = agreed(chat, ledger.open("alex", store=store))
+    assert [t["state"] for t in said["all"]] == ["done", "failed", "done"]
 
 
 def test_a_planted_link_is_refused_with_its_code(tmp_path):
