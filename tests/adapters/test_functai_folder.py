@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from functai import Cancelled, ConversationError, Waiting, ai, module, tool
@@ -21,6 +22,8 @@ from tests.adapters.functai_side import (
     theirs_says,
     tutor_of,
 )
+
+EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 
 
 @pytest.fixture
@@ -152,6 +155,18 @@ def test_functai_merges_turns_of_ours(tmp_path, model):
     assert (found.result, found.reads, found.parent) == ("reply 1", [a, b], first)
     assert chat.heads() == [found]
     agreed(theirs, ledger.open("alex", store=tmp_path))
+
+
+def test_functai_continues_an_imported_conversation(tmp_path):
+    """A ChatGPT export that we imported is read and continued by functai: branches, head and all."""
+    ledger.import_conversations(EXPORT, store=ledger.FolderStore(tmp_path))
+    for conversation in ledger.FolderStore(tmp_path).conversations():
+        own = ledger.open(conversation, store=tmp_path)
+        theirs = echo.conversation(conversation, store=fresh(tmp_path))
+        agreed(theirs, own)
+        assert theirs("go on") == "echo go on"
+        said = agreed(theirs, own)
+        assert said["turns"][-1] == said["head"] == said["all"][-1]["id"]
 
 
 def test_a_request_sent_to_us_is_known_to_functai(written_by_us):

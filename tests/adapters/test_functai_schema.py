@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 
 import functai
@@ -28,6 +29,7 @@ REGISTRY: Registry = Registry().with_resources(
 )
 VALIDATOR = Draft202012Validator(SCHEMAS["conversation.schema.json"], registry=REGISTRY)
 
+EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 SAFE_TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 WHOLE = st.integers(-(2**53) + 1, 2**53 - 1)
 VALUES = st.recursive(
@@ -117,6 +119,16 @@ def test_every_kind_that_we_write_is_valid():
     assert {line["name"] for line in lines if line["kind"] == "program"} == {
         *("program", "recorded", "<lambda>"),
     }
+
+
+def test_imported_conversations_are_valid():
+    """What an import writes (sources, times, abandoned turns, heads, titles) is valid."""
+    store = ledger.MemoryStore()
+    ledger.import_conversations(EXPORT, store=store)
+
+    assert len(store.conversations()) == 2
+    for conversation in store.conversations():
+        assert_valid(lines_of(store, conversation))
 
 
 @settings(max_examples=60)
