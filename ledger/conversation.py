@@ -275,7 +275,7 @@ class Conversation:
         merged = [view.find(history, turn) for turn in turns]
         commands.mergeable(history, merged)
         if isinstance(onto, EllipsisType):
-            landing = history.meeting_place(merged)
+            landing = history.landing(merged)
         else:
             landing = view.done(history, onto, "a merge lands on a turn that is done")
         answers = [_answer(self._turn(turn)) for turn in merged]

@@ -203,10 +203,12 @@ NewRecord = dict[str, Any]
 """A record about to be appended: no place yet. Made by `new`."""
 
 _BY_KIND: dict[str, type[Any]] = {cls.__struct_config__.tag: cls for cls in KnownKind.__args__}
-_RAW_FIELDS = {
-    cls: {f.name for f in msgspec.structs.fields(cls) if f.type is msgspec.Raw}
+_FIELDS = {
+    cls: [(f.name, None if f.type is msgspec.Raw else f.type, f.required) for f in found]
     for cls in _BY_KIND.values()
+    for found in [msgspec.structs.fields(cls)]
 }
+"""Of each kind: its keys, the type of each (None: a payload), and whether it must be there."""
 
 
 def new(kind: str, at: str, **keys: Any) -> NewRecord:
@@ -239,17 +241,17 @@ def of(record: object, seq: int | None = None) -> Recorded:
     if cls is None or value["functai_conversation"] != FORMAT:
         return _other(value, place)
     known: dict[str, Any] = {"functai_conversation": FORMAT}
-    for field in msgspec.structs.fields(cls):
-        if field.name not in value:
+    for name, kind, required in _FIELDS[cls]:
+        if name not in value:
             continue
-        if field.name in _RAW_FIELDS[cls]:
-            known[field.name] = value[field.name]
+        if kind is None:
+            known[name] = value[name]
             continue
         try:
-            known[field.name] = msgspec.convert(value[field.name], field.type)
+            known[name] = msgspec.convert(value[name], kind)
         except (msgspec.ValidationError, ValueError, OverflowError):
             # ValueError, OverflowError: an integer too large to be spelled, or to be a float.
-            if field.required:
+            if required:
                 return _other(value, place)
     known["seq"] = place
     try:

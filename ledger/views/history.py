@@ -87,14 +87,19 @@ class History(Tree):
         """Return the nearest turn on both branches; None when their roots differ."""
         return branches.merge_base(self, a, b)
 
-    def meeting_place(self, turns: Iterable[str]) -> str | None:
+    def landing(self, turns: Iterable[str]) -> str | None:
         """Return where a merge of these turns lands: the parent they share, else the nearest
-        common ancestor that is none of them; None when their roots differ."""
-        return branches.meeting_place(self, turns)
+        common ancestor that is none of them, or a done turn above it; None: there is none."""
+        return place.nearest_done(self, branches.meeting_place(self, turns))
 
     def versions(self, turn: str | None) -> frozenset[str]:
         """Return the programs' versions of a branch, this turn's included; of None: none."""
-        return self.node(turn).versions if turn is not None else frozenset()
+        if turn is None:
+            return frozenset()
+        kept = self.node(turn).versions
+        if kept is not None:
+            return kept
+        return frozenset(node.record.program for node in self.upward(turn))
 
     def request(self, request_id: str) -> str | None:
         """Return the first turn that was sent under a request id, or None."""
@@ -234,6 +239,10 @@ def _head(tree: Tree, record: kinds.Head, _seq: int) -> None:
         tree.head = record.turn
 
 
+def _unreadable(tree: Tree, _record: kinds.Unreadable, seq: int) -> None:
+    tree.unreadable.append(seq)
+
+
 def _entry(tree: Tree, record: kinds.Entry, _seq: int) -> None:
     if record.turn is None or record.turn in tree.nodes:
         tree.kept.setdefault((record.plugin, record.entry), []).append(record)
@@ -252,4 +261,5 @@ _FOLD: dict[type, Callable[[Tree, Any, int], None]] = {
     kinds.Stop: _step,
     kinds.Head: _head,
     kinds.Entry: _entry,
+    kinds.Unreadable: _unreadable,
 }

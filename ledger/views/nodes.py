@@ -15,6 +15,9 @@ from typing import Any
 from ledger.errors import StoreCorrupt, TurnUnknown
 from ledger.records import kinds
 
+MOST_VERSIONS = 64
+"""How many programs of a branch are kept at each of its turns."""
+
 Step = kinds.Approval | kinds.Tool | kinds.Reply | kinds.Call | kinds.Stop
 """A record made inside a turn, between its start and its end."""
 
@@ -51,11 +54,10 @@ class Node:
         self.parent: str | None = None
         """None: a root; also when the parent that it names is not a turn that stands before it."""
         self.depth = 0
-        versions: frozenset[str] = parent.versions if parent is not None else frozenset()
-        self.versions: frozenset[str] = (
-            versions if record.program in versions else versions | {record.program}
-        )
-        """The programs of its branch, itself included; shared with the parent when the same."""
+        before = parent.versions if parent is not None else frozenset()
+        self.versions: frozenset[str] | None = _and(before, record.program)
+        """The programs of its branch, itself included; shared with the parent when the same. None:
+        so many that a set at every turn would cost too much: the branch has to be asked."""
         if parent is not None:
             self.parent = parent.id
             self.depth = parent.depth + 1
@@ -107,6 +109,12 @@ class Node:
         return self.ended is not None and self.ended.state == "done"
 
 
+def _and(versions: frozenset[str] | None, version: str) -> frozenset[str] | None:
+    if versions is None or version in versions:
+        return versions
+    return versions | {version} if len(versions) < MOST_VERSIONS else None
+
+
 class Tree:
     """What a fold has made of a log so far. To be read; only the fold writes its attributes."""
 
@@ -124,6 +132,8 @@ class Tree:
         self.programs: dict[str, kinds.Program] = {}
         """By version; the first record of each counts."""
         self.requests: dict[str, str] = {}
+        self.unreadable: list[int] = []
+        """The places of what could not be handed out: damaged or void lines."""
         self.kept: dict[tuple[str, str], list[kinds.Entry]] = {}
         """Entries by (plugin, kind of entry), in log order."""
         self.proven: dict[Any, dict[str, str | None]] = {}

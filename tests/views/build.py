@@ -83,7 +83,7 @@ def as_struct(record: Record, seq: int) -> kinds.Recorded:
     body = {key: value for key, value in record.items() if value is not DAMAGED}
     read = codec.decode_struct(msgspec.json.encode(body), seq)
     for key, value in record.items():
-        if value is DAMAGED and hasattr(read, key):
+        if value is DAMAGED and isinstance(getattr(read, key, None), msgspec.Raw):
             setattr(read, key, DAMAGED)
     return read
 
