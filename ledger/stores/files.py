@@ -167,7 +167,8 @@ class Descriptor:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        if getattr(self, "_number", None):  # None: interrupted before there was one.
+            self.close()
 
 
 def same_file(found: os.stat_result, path: str) -> bool:
@@ -195,22 +196,6 @@ def flush_folder(path: str) -> None:
     finally:
         if number:
             os.close(number.pop())
-
-
-def make_folder(path: str) -> None:
-    """Make a folder, and those above it, for its owner only; each name is made durable.
-
-    A folder that is there is left as it is.
-    """
-    above = os.path.dirname(path)
-    if above != path and not os.path.isdir(above):
-        make_folder(above)
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(path):
-            raise
-    flush_folder(above)
 
 
 def distrust(found: os.stat_result, user: int) -> str | None:
@@ -266,3 +251,18 @@ class Files:
     def flush_folder(self, path: str) -> None:
         """Make the names in a folder durable."""
         flush_folder(path)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder, and those above it, for its owner only; each name is made durable.
+
+        A folder that is there is left as it is.
+        """
+        above = os.path.dirname(path)
+        if above != path and not os.path.isdir(above):
+            self.make_folder(above)
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+        self.flush_folder(above)

@@ -94,8 +94,18 @@ class Recorded(Files):
         return sum(call[2] for call in self.calls if call[0] == "read")
 
 
-class Failing(Files):
-    """File calls that fail as told: `fail[name]` is a list of errors, None for a call that works."""
+class Unflushed(Files):
+    """File calls that flush nothing, where a test does much and is not about flushing."""
+
+    def flush(self, number: int) -> None:
+        pass
+
+    def flush_folder(self, path: str) -> None:
+        pass
+
+
+class Failing(Unflushed):
+    """File calls that flush nothing and fail as told: `fail[name]` is a list of errors, None for a call that works."""
 
     def __init__(self) -> None:
         self.fail: dict[str, list[BaseException | int | None]] = {}

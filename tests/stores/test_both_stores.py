@@ -172,7 +172,9 @@ def test_conversations_are_sorted(store):
     assert store.conversations() == ["0", "B", "a.b", "b"]
 
 
-@pytest.mark.parametrize("name", ["", ".a", "-a", "a/b", "..", "a b", "a\n", "é", "a" * 201, None, 1])
+@pytest.mark.parametrize(
+    "name", ["", ".a", "-a", "a/b", "..", "a b", "a\n", "é", "a" * 201, None, 1]
+)
 def test_unsafe_ids_are_refused_everywhere(store, name):
     """An id that is no safe file name is refused at every entrance."""
     for call in (
@@ -190,7 +192,9 @@ def test_unsafe_ids_are_refused_everywhere(store, name):
             call()
 
 
-@pytest.mark.parametrize("name", ["a" * 200, "a.jsonl", "a.lock", "a.torn-1", "CON", "nul.txt", "a."])
+@pytest.mark.parametrize(
+    "name", ["a" * 200, "a.jsonl", "a.lock", "a.torn-1", "CON", "nul.txt", "a."]
+)
 def test_odd_ids_keep_apart(store, name):
     """Ids that look like side files, or that Windows reserves, are conversations of their own here."""
     store.append("a", [stop("a")])
