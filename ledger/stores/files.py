@@ -186,7 +186,7 @@ def same_file(found: os.stat_result, path: str) -> bool:
 def flush_folder(path: str) -> None:
     """Make the names in a folder durable."""
     number: list[int] = []
-    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | SAFE
+    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         number.extend(map(os.open, (path,), (flags,)))
         flush(number[0])

@@ -78,7 +78,8 @@ class Home:
             self.is_there()
         if not self._above_is_durable:
             # Another process may have made them, and died before it flushed their names.
-            for path in (self.folder, os.path.dirname(self.folder)):
+            real = os.path.realpath(self.folder)
+            for path in (real, os.path.dirname(real)):
                 with suppress(StoreDenied), files.naming(path):
                     self._calls.flush_folder(path)
             self._above_is_durable = True

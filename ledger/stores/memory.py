@@ -12,7 +12,7 @@ from ledger.errors import StoreConflict, StoreGone
 from ledger.records import codec, ids, kinds
 from ledger.stores import forks, handout, lines
 from ledger.stores import verify as verifying
-from ledger.stores.base import Position, Records, agrees
+from ledger.stores.base import Incarnation, Position, Records, agrees
 from ledger.stores.blobs import MemoryBlobs
 
 T = TypeVar("T")
@@ -33,16 +33,18 @@ class _Log:
         self._lacks_line_feed = scanner.feed_unended(data[end:])
         self._lines = scanner.settled(at_end=True)
         self._scanner = scanner
+        self._incarnation = self._look_at_first() if self._lines else None
 
     def __len__(self) -> int:
         return self._scanner.count
 
     @property
     def position(self) -> Position:
-        if not len(self):
-            return Position(0)
+        return Position(len(self), self._incarnation)
+
+    def _look_at_first(self) -> Incarnation:
         first = self._lines[0]
-        return Position(len(self), handout.incarnation(bytes(self.data[first.start : first.end])))
+        return handout.incarnation(bytes(self.data[first.start : first.end]))
 
     def beyond(self, after: int) -> lines.Piece:
         found = self._lines[after : len(self)]
@@ -60,6 +62,8 @@ class _Log:
         scanner.feed(added)
         self.data += added
         self._lines += scanner.settled(at_end=True)
+        if not len(self):
+            self._incarnation = self._look_at_first()
         self._scanner, self._lacks_line_feed = scanner, False
 
 
@@ -89,6 +93,9 @@ class MemoryStore:
         """
         ids.check_conversation(conversation)
         bodies = handout.shallow(lambda: [codec.body(record) for record in records])
+        return handout.with_room(lambda: self._append(conversation, bodies, expect))
+
+    def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
         with self._changed:
             log = self._log(conversation)
             if expect is not None and not agrees(expect, log.position):

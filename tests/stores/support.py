@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from ledger.stores.files import Files
@@ -187,7 +188,11 @@ def heard(process: subprocess.Popen[str]) -> str:
 def end(process: subprocess.Popen[str]) -> None:
     """Kill a process, whatever it does, and close its pipes."""
     process.kill()
-    process.communicate()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
 
 
 def until(condition, timeout_s: float = 20) -> None:
