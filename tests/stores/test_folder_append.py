@@ -529,3 +529,53 @@ def test_append_crosses_a_kill_at_any_moment(tmp_path):
         store.append("c", [stop("after")])
     report = store.verify("c")
     assert not report.damaged
+
+
+def test_a_log_removed_while_it_is_written(tmp_path):
+    """An append into a log that somebody removes meanwhile is not acknowledged."""
+
+    class Removing(Unflushed):
+        """Removes the log before it is flushed."""
+
+        def flush(self, number: int) -> None:
+            log_path(tmp_path).unlink()
+
+    with pytest.raises(StoreIO, match="removed or replaced"):
+        FolderStore(tmp_path, calls=Removing()).append("c", [stop("a")])
+
+    assert FolderStore(tmp_path).append("c", [stop("a")], expect=0) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
+def test_a_full_file_system(tmp_path):
+    """On a file system that fills up, appends say store-full, nothing told is lost, reading works, and
+    once there is room the same store goes on."""
+    place = tmp_path / "small"
+    place.mkdir()
+    if os.system(f"mount -t tmpfs -o size=300k,mode=700 none {place}"):
+        pytest.skip("mounting is not permitted here")
+    try:
+        store = FolderStore(place / "s", calls=Unflushed())
+        ballast = place / "ballast"
+        ballast.write_bytes(b"x" * 60_000)
+        told = 0
+        full = False
+        while not full:
+            try:
+                told = store.append("c", [stop(f"{told}-{k}" + "x" * 900) for k in range(3)])
+            except StoreFull:
+                full = True
+        assert told > 100
+        for opened in (store, FolderStore(place / "s")):
+            records = opened.read("c")
+            assert all(record["kind"] == "stop" for record in records[:told])
+            assert all(record["kind"] == "unreadable" for record in records[told:])
+        held = len(store.read("c"))
+        with pytest.raises(StoreFull):
+            store.append("d", [stop("x" * 200_000)])
+        ballast.unlink()
+
+        assert store.append("c", [stop("after")], expect=held) == held + 1
+        check_seals(log_path(place / "s").read_bytes())
+    finally:
+        os.system(f"umount {place}")

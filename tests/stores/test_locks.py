@@ -486,3 +486,27 @@ def test_the_lock_libraries_load_with_the_first_folder_store(tmp_path):
         [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True
     )
     assert found.stdout.split() == ["False", "True"], found.stderr
+
+
+def test_a_file_that_was_being_opened_at_a_fork(store, tmp_path):
+    """A child closes also the file that another thread had opened and not yet noted as it forked."""
+    said = run(
+        """
+        from ledger.stores import files
+        path = folder + "/conversations/c.lock"
+        half_open = files.Descriptor(path, os.O_RDWR)
+        number = half_open._number.pop()  # As it is between the system's call and the note of it.
+        child = os.fork()
+        if child == 0:
+            try:
+                os.fstat(number)
+            except OSError:
+                say("closed")
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.fstat(number)
+        say("open")
+        """,
+        tmp_path,
+    )
+    assert said.split() == ["closed", "open"]
