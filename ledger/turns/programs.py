@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from ledger.errors import Opaque
+from ledger.errors import Opaque, RecordInvalid
 from ledger.records import canonical, kinds
 
 ANSWER = "result"
@@ -153,9 +153,13 @@ def description(
 def recorded(inputs: list[str], outputs: list[str]) -> Description:
     """Return the description of turns recorded without a program: named `recorded`, any values.
 
-    The one input `message` and output `result` are text, as imported turns have them.
+    The one input `message` and output `result` are text, as imported turns have them. Turns without
+    an output have `result`, of any shape.
+    Raises: record-invalid: a name that no field can have, or that is an input's and an output's.
     """
+    _check_names(inputs, outputs)
     text = inputs == ["message"] and outputs == [ANSWER]
+    outputs = outputs or [ANSWER]
     shape: dict[str, Any] = {"type": "string"} if text else {}
     interface = {
         "description": "",
@@ -264,9 +268,25 @@ def _recorded_names(
     for field in fields:
         if fields.count(field) > 1:
             raise TypeError(f"{name}: two of its fields would be called {field!r}; use rename")
-        if not (field.isidentifier() and field.isascii()):
+        if not _is_field_name(field):
             raise TypeError(f"{name}: {field!r} cannot name a field; use rename")
     return names, answer
+
+
+def _check_names(inputs: list[str], outputs: list[str]) -> None:
+    for side, names in (("inputs", inputs), ("outputs", outputs)):
+        for name in names:
+            if not _is_field_name(name):
+                reason = "a field is named by ASCII letters, digits and _, no digit first"
+                raise RecordInvalid(path=f"{side}[{ascii(name)[:60]}]", reason=reason)
+    both = next((name for name in outputs or [ANSWER] if name in inputs), None)
+    if both is not None:
+        reason = "an input and an output of one turn have different names"
+        raise RecordInvalid(path=f"inputs.{both}", reason=reason)
+
+
+def _is_field_name(name: str) -> bool:
+    return name.isidentifier() and name.isascii()
 
 
 def _named(function: Any) -> Any:

@@ -253,6 +253,7 @@ class Record(Making):
         exchange: list[dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(view)
+        current.check_model(model)
         values.check(inputs, "inputs", references=False)
         values.check(outputs, "outputs", references=False)
         asked, answered = (None, None)

@@ -6,7 +6,7 @@ from typing import Any, Literal, Optional
 import pytest
 from functai import module
 
-from ledger.errors import Opaque
+from ledger.errors import Opaque, RecordInvalid
 from ledger.turns.programs import Program, recorded, shape_of
 
 
@@ -190,3 +190,29 @@ def test_recorded_turns_have_one_program_per_set_of_fields():
     assert [f["shape"] for f in plain.fields] == [{"type": "string"}] * 2
     assert recorded(["message"], ["result"]).version == plain.version
     assert recorded(["q"], ["result"]).version != plain.version
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "path"),
+    [
+        (["bad name"], ["result"], "inputs['bad name']"),
+        (["message"], [""], "outputs['']"),
+        (["é"], ["result"], "inputs['\\xe9']"),
+        (["1st"], ["result"], "inputs['1st']"),
+        (["x"], ["x"], "inputs.x"),
+        (["result"], [], "inputs.result"),
+    ],
+)
+def test_recorded_names_are_names_of_fields(inputs, outputs, path):
+    """A name that no field can have, or that stands on both sides, is refused with its place."""
+    with pytest.raises(RecordInvalid) as caught:
+        recorded(inputs, outputs)
+    assert caught.value.path == path
+
+
+def test_recorded_turns_without_outputs_have_a_result():
+    """Turns recorded with no output are described as having `result`, of any shape."""
+    described = recorded(["message"], [])
+
+    assert described.answer == "result"
+    assert described.interface["outputs"] == [{"name": "result", "shape": {}}]
