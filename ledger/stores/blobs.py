@@ -89,12 +89,14 @@ class FolderBlobs:
         """
         with files.naming(self._folder):
             self._calls.make_folder(self._folder)
+        self._check_trusted()
         path = os.path.join(self._folder, f"new-{secrets.token_hex(16)}")
         try:
             with files.naming(self._folder):
                 sha256, size = self._write(path, content)
                 shelf = os.path.join(self._folder, sha256[:2])
                 self._calls.make_folder(shelf)
+                files.check_trusted(shelf)
                 os.replace(path, os.path.join(shelf, sha256))
                 self._calls.flush_folder(shelf)
         except BaseException:
@@ -130,6 +132,7 @@ class FolderBlobs:
         if not _NAME.fullmatch(sha256):
             raise _missing(sha256)
         path = self._path(sha256)
+        self._check_trusted(os.path.dirname(path))
         try:
             return io.BufferedReader(_Checked(path, sha256, self._calls), _CHUNK)
         except FileNotFoundError:
@@ -137,7 +140,14 @@ class FolderBlobs:
 
     def has(self, sha256: str) -> bool:
         """Say whether there is a file under this name. Not promised: that its bytes are right."""
-        return bool(_NAME.fullmatch(sha256)) and os.path.isfile(self._path(sha256))
+        path = self._path(sha256)
+        return bool(_NAME.fullmatch(sha256)) and os.path.isfile(path) and not os.path.islink(path)
+
+    def _check_trusted(self, *shelf: str) -> None:
+        """Refuse folders that are links, or that others may change. Raises: store-link, store-denied."""
+        files.check_trusted(os.path.dirname(self._folder), by_link=True)
+        for path in (self._folder, *shelf):
+            files.check_trusted(path)
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], sha256)

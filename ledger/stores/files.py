@@ -125,7 +125,7 @@ class Descriptor:
 
     Raises (at opening): FileNotFoundError and FileExistsError as they are, since what they mean is
     the caller's to say; any other failure by its name: store-link for a link, a fifo, a folder, or a
-    file with two names.
+    file with two names; store-denied for a file of another user.
     """
 
     def __init__(self, path: str, flags: int, mode: int = 0o600) -> None:
@@ -155,6 +155,8 @@ class Descriptor:
             raise StoreLink(where=self.path, reason="it is not a plain file")
         if found.st_nlink > 1:
             raise StoreLink(where=self.path, reason="the file has more than one name")
+        if _is_anothers(found, os.geteuid()):
+            raise StoreDenied(where=self.path, reason="it belongs to another user")
         return found
 
     def is_at_its_path(self) -> bool:
@@ -234,11 +236,34 @@ def distrust(found: os.stat_result, user: int) -> str | None:
         return "it is a link"
     if not stat.S_ISDIR(found.st_mode):
         return "it is not a folder"
-    if user not in (0, found.st_uid) and found.st_uid != 0:
+    if _is_anothers(found, user):
         return "it belongs to another user"
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
         return "everybody may write to it"
     return None
+
+
+def check_trusted(path: str, *, by_link: bool = False) -> None:
+    """Refuse a folder that is there and cannot be trusted.
+
+    Args: by_link: whether it may be reached through a link, as a path that the user chose may.
+    Raises: store-link: it is a link, or no folder. store-denied: others may change what is in it.
+    """
+    try:
+        found = os.stat(path, follow_symlinks=by_link)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise named(error, path) from error
+    reason = distrust(found, os.geteuid())
+    if reason is not None:
+        kind = StoreDenied if stat.S_ISDIR(found.st_mode) else StoreLink
+        raise kind(where=path, reason=reason)
+
+
+def _is_anothers(found: os.stat_result, user: int) -> bool:
+    """Say whether a file or folder is of a user who is neither this one nor root; root asks nobody."""
+    return user not in (0, found.st_uid) and found.st_uid != 0
 
 
 def flush(number: int) -> None:
@@ -290,5 +315,5 @@ class Files:
             os.mkdir(path, 0o700)
         except FileExistsError:
             if not os.path.isdir(path):
-                raise
+                raise StoreLink(where=path, reason="it is not a folder") from None
         self.flush_folder(above)
