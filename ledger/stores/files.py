@@ -153,7 +153,7 @@ class Descriptor:
         found = os.fstat(self._number[0])
         if not stat.S_ISREG(found.st_mode):
             raise StoreLink(where=self.path, reason="it is not a plain file")
-        if found.st_nlink > 1:
+        if not is_plain(found):
             raise StoreLink(where=self.path, reason="the file has more than one name")
         if _is_anothers(found, os.geteuid()):
             raise StoreDenied(where=self.path, reason="it belongs to another user")
@@ -197,6 +197,20 @@ class Descriptor:
             self.close()
         else:
             _open.remove(self)
+
+
+def is_plain(found: os.stat_result) -> bool:
+    """Say whether it is a plain file with one name."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+
+
+def wide_mode(path: str) -> int:
+    """Return the mode of a file that others may read, write or run; 0 when they may not, or it is gone."""
+    try:
+        mode = stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode)
+    except OSError:
+        return 0
+    return mode if mode & 0o077 else 0
 
 
 def same_file(found: os.stat_result, path: str) -> bool:

@@ -14,6 +14,7 @@ from ledger.stores.folder import FolderStore
 from tests.stores.support import foreign, log_path, stop, turns
 
 THINGS = ["link", "dangling link", "link to a folder", "second name", "fifo", "socket", "folder"]
+NO_FOLDERS = [thing for thing in THINGS if thing != "folder"]
 CONTENT = b"the bytes of an attachment"
 NAME = hashlib.sha256(CONTENT).hexdigest()
 
@@ -69,15 +70,16 @@ def what_is_at(path: Path) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_mode
 
 
-@pytest.mark.parametrize("what", THINGS)
-@pytest.mark.parametrize("where", ["", "conversations"])
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [("conversations", what) for what in NO_FOLDERS]
+    + [("", what) for what in NO_FOLDERS if what != "link to a folder"],
+)
 def test_planted_at_a_folder_of_conversations(tmp_path, victim, where, what):
     """Whatever is no folder, where one of the store's should be, is refused by reading and appending.
 
     The store's own folder may be reached by a link: that is the user's choice of a path.
     """
-    if what == "folder" or (where == "" and what == "link to a folder"):
-        pytest.skip("a folder is what belongs there")
     plant(tmp_path / "s" / where if where else tmp_path / "s", what, victim)
     store = FolderStore(tmp_path / "s")
 
@@ -127,12 +129,10 @@ def test_planted_at_the_place_of_a_new_file(tmp_path, victim, what, monkeypatch)
             work()
 
 
-@pytest.mark.parametrize("what", THINGS)
+@pytest.mark.parametrize("what", NO_FOLDERS)
 @pytest.mark.parametrize("where", ["attachments", f"attachments/{NAME[:2]}"])
 def test_planted_at_a_folder_of_attachments(tmp_path, victim, where, what):
     """Whatever is no folder, where one for attachments should be, is refused; nothing is kept in it."""
-    if what == "folder":
-        pytest.skip("a folder is what belongs there")
     plant(tmp_path / "s" / where, what, victim)
     store = FolderStore(tmp_path / "s")
 
@@ -160,7 +160,7 @@ def test_planted_at_an_attachment(tmp_path, victim, what):
         assert planted.lstat().st_nlink == 1
 
 
-@pytest.mark.parametrize("what", [thing for thing in THINGS if thing != "folder"])
+@pytest.mark.parametrize("what", NO_FOLDERS)
 def test_deleting_removes_a_planted_name_and_no_more(tmp_path, victim, what):
     """Where a side file of a deleted conversation should be, the name goes; nothing is followed."""
     store = FolderStore(tmp_path / "s")
@@ -171,3 +171,14 @@ def test_deleting_removes_a_planted_name_and_no_more(tmp_path, victim, what):
     assert store.delete("c")
 
     assert not os.path.lexists(planted)
+
+
+@pytest.mark.parametrize("what", THINGS)
+def test_listing_passes_over_what_is_planted_as_a_log(tmp_path, victim, what):
+    """A log that is no plain file of its own is not listed as a conversation, and is named as foreign."""
+    store = FolderStore(tmp_path / "s")
+    store.append("c", [stop("a")])
+    plant(log_path(tmp_path / "s", "d"), what, victim)
+
+    assert store.conversations() == ["c"]
+    assert store.foreign_files() == ["d.jsonl"]
