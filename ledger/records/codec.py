@@ -134,8 +134,8 @@ def seal(
     return b"".join(lines), chain
 
 
-def _text(raw: bytes) -> bytes:
-    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=")
+def _text(sixteen: bytes) -> bytes:
+    return binascii.b2a_base64(sixteen, newline=False).translate(_URL_SAFE)[:22]
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -315,7 +315,8 @@ class Scanner:
         kept = self._add(start, len(line), verdict, found)
         self.chain = found.chain
         self._since = None
-        self._unsealed = []
+        if self._unsealed:
+            self._unsealed = []
         self._covers_tombstone = False
         self._batch_line(kept, found)
 
@@ -328,8 +329,10 @@ class Scanner:
             self._batch = [line]
             return
         if found.i == 1:
-            self._close(void=True)
-            self._batch = [line] if found.n > 1 else []
+            if self._batch:
+                self._close(void=True)
+            if found.n > 1:
+                self._batch = [line]
             return
         last = self._batch[-1].seal if self._batch else None
         if last is None or last.n != found.n or last.i + 1 != found.i or found.i == found.n:
