@@ -1,1 +1,87 @@
-"""An append-only conversation ledger with branching and merging."""
+"""An append-only turn ledger with branching and merging: the durable memory under conversations.
+
+    import ledger
+
+    chat = ledger.open("alex", store="chats")
+    chat.record("Hi, I'm Alex.", "Hello Alex!")
+
+The public names are these; each is loaded when it is first asked for, so importing `ledger` costs
+little more than importing msgspec.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ledger._version import __version__
+
+if TYPE_CHECKING:
+    from ledger import errors, merging
+    from ledger.conversation import Conversation, open
+    from ledger.errors import LedgerError
+    from ledger.sources.exporting import export_json, export_markdown
+    from ledger.sources.importing import import_conversations
+    from ledger.stores.base import Position, Store
+    from ledger.stores.folder import FolderStore
+    from ledger.stores.memory import MemoryStore
+    from ledger.turn import Turn
+    from ledger.turns.current import current
+    from ledger.views import History, Lineage, all_turns, last_turns
+
+_PLACES = {
+    "Conversation": "ledger.conversation",
+    "FolderStore": "ledger.stores.folder",
+    "History": "ledger.views",
+    "LedgerError": "ledger.errors",
+    "Lineage": "ledger.views",
+    "MemoryStore": "ledger.stores.memory",
+    "Position": "ledger.stores.base",
+    "Store": "ledger.stores.base",
+    "Turn": "ledger.turn",
+    "all_turns": "ledger.views",
+    "current": "ledger.turns.current",
+    "errors": "ledger.errors",
+    "export_json": "ledger.sources.exporting",
+    "export_markdown": "ledger.sources.exporting",
+    "import_conversations": "ledger.sources.importing",
+    "last_turns": "ledger.views",
+    "merging": "ledger.merging",
+    "open": "ledger.conversation",
+}
+
+__all__ = [
+    "Conversation",
+    "FolderStore",
+    "History",
+    "LedgerError",
+    "Lineage",
+    "MemoryStore",
+    "Position",
+    "Store",
+    "Turn",
+    "__version__",
+    "all_turns",
+    "current",
+    "errors",
+    "export_json",
+    "export_markdown",
+    "import_conversations",
+    "last_turns",
+    "merging",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'ledger' has no attribute {name!r}")
+    module = import_module(place)
+    value = module if place == f"ledger.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -7,7 +7,7 @@ picklable, so they cross process boundaries whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 
@@ -32,6 +32,10 @@ class LedgerError(Exception):
         return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
 
 
+class DamageWarning(UserWarning):
+    """Told once when a conversation with damaged lines is opened. Next: `turn-ledger verify`."""
+
+
 # -- what was asked cannot be done as asked ---------------------------------------------------------
 
 
@@ -53,6 +57,23 @@ class ConversationIdInvalid(LedgerError):
 
 
 @dataclass(eq=False)
+class ConversationUnknown(LedgerError):
+    """Raised when a command names a conversation that holds nothing. Next: list what is there."""
+
+    code: ClassVar[str] = "conversation-unknown"
+
+    conversation: str
+    where: str
+    """The store."""
+
+    def message(self) -> str:
+        return (
+            f"no conversation {self.conversation!r} in {self.where}; `turn-ledger list` shows "
+            "what is there, --store names another place"
+        )
+
+
+@dataclass(eq=False)
 class SignatureChanged(LedgerError):
     """Raised when a program's fields differ from those of the turns it would be shown.
 
@@ -67,7 +88,7 @@ class SignatureChanged(LedgerError):
     def message(self) -> str:
         return (
             f"{self.program}: its earlier turns in this conversation have other inputs or outputs: "
-            f"{self.differences}"
+            f"{self.differences}; map names with `rename`, or start another conversation"
         )
 
 
@@ -82,7 +103,7 @@ class Opaque(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return f"{self.program}: {self.field} {self.reason}, and a turn is kept as data"
+        return f"{self.program}: {self.field} {self.reason}, and a turn is kept as data; give it a type"
 
 
 @dataclass(eq=False)
@@ -113,7 +134,7 @@ class BusyWaiting(Busy):
     """
 
     state: str = "waiting"
-    questions: tuple[Any, ...] = ()
+    questions: tuple[Any, ...] = field(default=(), repr=False)
     """The open questions, as the turn's `waiting` record holds them."""
 
     def message(self) -> str:
@@ -121,6 +142,20 @@ class BusyWaiting(Busy):
             f"conversation {self.conversation}: turn {self.turn} waits for {len(self.questions)} "
             "answer(s) of a person; answer, or continue from another turn"
         )
+
+
+@dataclass(eq=False)
+class Nested(LedgerError):
+    """Raised when a conversation is sent to from inside a turn. Next: call it outside of programs."""
+
+    code: ClassVar[str] = "conversation-nested"
+
+    conversation: str
+    turn: str
+    """The turn that is running here."""
+
+    def message(self) -> str:
+        return f"conversation {self.conversation} is sent to from inside turn {self.turn}"
 
 
 @dataclass(eq=False)
@@ -134,7 +169,7 @@ class TurnUnknown(LedgerError):
     reason: str = "is not a turn of it"
 
     def message(self) -> str:
-        return f"conversation {self.conversation}: {self.turn!r} {self.reason}"
+        return f"conversation {self.conversation}: {self.turn!r} {self.reason}; list the turns"
 
 
 @dataclass(eq=False)
@@ -152,6 +187,31 @@ class TurnState(LedgerError):
 
 
 @dataclass(eq=False)
+class TurnWaiting(LedgerError):
+    """Raised when a turn has no result yet because it waits for a person. Next: answer it."""
+
+    code: ClassVar[str] = "turn-waiting"
+
+    turn: str
+    questions: tuple[Any, ...] = field(default=(), repr=False)
+
+    def message(self) -> str:
+        return f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person"
+
+
+@dataclass(eq=False)
+class Cancelled(LedgerError):
+    """Raised when the turn was stopped. Next: nothing; somebody asked for it."""
+
+    code: ClassVar[str] = "turn-stopped"
+
+    turn: str
+
+    def message(self) -> str:
+        return f"turn {self.turn} was stopped"
+
+
+@dataclass(eq=False)
 class RequestMismatch(LedgerError):
     """Raised when a request id comes back with other inputs. Next: use a new request id."""
 
@@ -162,7 +222,8 @@ class RequestMismatch(LedgerError):
 
     def message(self) -> str:
         return (
-            f"request {self.request_id!r} was already taken as turn {self.turn}, with other inputs"
+            f"request {self.request_id!r} was already taken as turn {self.turn}, with other inputs; "
+            "use a new request id"
         )
 
 
@@ -193,7 +254,7 @@ class RecordInvalid(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return f"{self.path or 'the record'}: {self.reason}; nothing was stored"
+        return f"{self.path or 'the record'}: {self.reason}; nothing was stored, convert it first"
 
 
 @dataclass(eq=False)
@@ -221,7 +282,7 @@ class AttachmentMissing(LedgerError):
     sha256: str
 
     def message(self) -> str:
-        return f"the bytes of attachment {self.sha256} are not in this store"
+        return f"the bytes of attachment {self.sha256} are not in this store; restore that file"
 
 
 @dataclass(eq=False)
@@ -253,7 +314,10 @@ class StoreConflict(LedgerError):
 
     def message(self) -> str:
         if self.expected == self.found:
-            return f"conversation {self.conversation} was deleted and made anew since it was read"
+            return (
+                f"conversation {self.conversation} was deleted and made anew since it was read; "
+                "read again and decide again"
+            )
         return (
             f"conversation {self.conversation} holds {self.found} records, not {self.expected}; "
             "read again and retry"

@@ -27,7 +27,7 @@ from typing import Any, Literal
 import msgspec
 
 from ledger.errors import RecordInvalid, RecordTooLarge
-from ledger.records import kinds, values
+from ledger.records import kinds, times, values
 
 _SEAL = re.compile(
     rb',"seq":([1-9][0-9]{0,15}),"ledger":\["([1-9][0-9]{0,8})/([1-9][0-9]{0,8})",'
@@ -40,7 +40,7 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _BLANK = b" \t\r\v\f"
 _TRAILING = b" \t\r"
 _KIND = re.compile(r"[a-z][a-z0-9_]*")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _ESCAPED = (
     (b"\xe2\x80\xa8", b"\\u2028"),
     (b"\xe2\x80\xa9", b"\\u2029"),
@@ -102,7 +102,7 @@ def _check_record(record: dict[Any, Any]) -> None:
     if type(kind) is not str or not _KIND.fullmatch(kind) or kind == "unreadable":
         raise RecordInvalid(path="kind", reason="a kind is a lower-case word")
     at = record.get("at")
-    if type(at) is not str or not _TIME.fullmatch(at):
+    if type(at) is not str or not _TIME.fullmatch(at) or times.from_text(at) is None:
         raise RecordInvalid(
             path="at", reason="a time is RFC 3339 UTC with six fraction digits and Z"
         )
@@ -197,16 +197,25 @@ class Scanner:
     """Reads a log line by line from a place where a sealed line ended, or from the start.
 
     Feed it whole lines in order; take what is settled with `settled`. Lines are handed over in
-    order, each once. Offsets are those of the file: the scanner counts what it was fed. It may start
-    in the middle of a batch; the lines before it are then taken to be there.
+    order, each once; where later lines show that a verdict taken at the end was early (another
+    writer's line turns out altered, a batch goes on), the same `Line` is corrected. Offsets are those
+    of the file: the scanner counts what it was fed. It may start in the middle of a batch, after a
+    line of it that checks; the lines before it are then taken to be there.
 
     Args: chain: the chain as written by the last sealed line before (`first_chain` at the start).
     offset, count: bytes and records before. erasing: an erase plan is open, so a seal that does not
-    check proves nothing.
+    check proves nothing. after: the seal of the line before, if known; without it, a first line from
+    inside a batch is taken to go on with that batch.
     """
 
     def __init__(
-        self, chain: bytes, *, offset: int = 0, count: int = 0, erasing: bool = False
+        self,
+        chain: bytes,
+        *,
+        offset: int = 0,
+        count: int = 0,
+        erasing: bool = False,
+        after: Seal | None = None,
     ) -> None:
         self.offset = offset
         self.count = count
@@ -216,9 +225,15 @@ class Scanner:
         self._erasing = erasing
         self._covers_tombstone = False
         self._unsealed: list[Line] = []
-        self._batch: list[Line] = []
+        """The lines of other writers since the last seal: the next seal says if they are altered."""
+        self._batch: list[tuple[Line, Verdict]] = []
+        """The lines of a batch that has not ended, each with its verdict apart from the batch."""
+        self._overtaken = False
+        """Another writer's record stands where the batch should go on: void, if it is unaltered."""
         self._waiting: list[Line] = []
-        self._mid_batch = True
+        self._after = after
+        self._may_be_mid_batch = count > 0
+        self._unended = False
 
     @property
     def covered(self) -> hashlib._Hash:
@@ -228,41 +243,52 @@ class Scanner:
     @property
     def batch_open(self) -> bool:
         """Whether the lines so far end in an unfinished batch."""
-        return bool(self._batch)
+        return bool(self._batch) and not self._overtaken
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Read whole lines: data ends with a line feed."""
+        """Read whole lines: data ends with a line feed.
+
+        Raises: RecursionError: a line of another writer is fine, but the caller stands too deep in
+        its own stack. The lines before it are taken in: go on from `offset`, on a fresh stack.
+        ValueError: after `feed_unended`, what follows is not its line feed; scan the log anew.
+        """
         data = bytes(data)
-        start = 0
+        start = self._end_unended(data) if self._unended else 0
         while start < len(data):
             end = data.index(b"\n", start)
             self._line(data[start:end], b"\n")
             start = end + 1
 
     def feed_unended(self, line: bytes) -> bool:
-        """Read a last line that lacks its line feed, if it is sealed and checks. Says whether."""
+        """Read a last line that lacks its line feed, if it is sealed and checks. Says whether.
+
+        The line feed belongs to it: no seal covers it, whoever writes it later.
+        """
         found = find_seal(line)
         if found is None or not self._checks(line, found):
             return False
         self._line(line, b"")
+        self._unended = True
         return True
 
     def settled(self, *, at_end: bool = False, in_flight: bool = False) -> list[Line]:
         """Take the lines whose verdict is known.
 
         Args: at_end: nothing follows for now: unsealed lines are handed out, and an unfinished
-        batch is void. in_flight: it may still be being written: its lines are not taken.
+        batch is void. in_flight: the same, but the unfinished batch may still be being written: its
+        lines are not taken.
         """
-        unsettled = self._batch[:1] if in_flight else []
-        if at_end and not in_flight:
-            for line in self._batch:
-                line.verdict = "void"
-        elif not at_end:
-            unsettled = self._batch[:1] + self._unsealed[:1]
-        first_held = min((line.seq for line in unsettled), default=self.count + 1)
+        held: list[Line] = []
+        if in_flight and self.batch_open:
+            held = [self._batch[0][0]]
+        elif at_end or in_flight:
+            self._judge_batch(void=True)
+        else:
+            held = [line for line, _ in self._batch[:1]] + self._unsealed[:1]
+        first_held = min((line.seq for line in held), default=self.count + 1)
         first_waiting = self._waiting[0].seq if self._waiting else first_held
         taken = self._waiting[: max(0, first_held - first_waiting)]
-        self._waiting = self._waiting[len(taken) :]
+        del self._waiting[: len(taken)]
         return taken
 
     def onward(self) -> Scanner:
@@ -274,34 +300,45 @@ class Scanner:
         other = Scanner(self.chain, offset=self.offset, count=self.count, erasing=self._erasing)
         other._since = self._since.copy() if self._since is not None else None
         other._covers_tombstone = self._covers_tombstone
-        other._mid_batch = False
+        other._may_be_mid_batch = False
         return other
 
     # -- one line
 
     def _line(self, line: bytes, ending: bytes) -> None:
-        start = self.offset
-        self.offset += len(line) + len(ending)
         found = find_seal(line)
-        if found is None:
+        if found is not None:
+            self._sealed_line(line, found)
+        else:
+            if not is_blank(line):
+                self._unsealed_line(line)
             self._since = self.covered
             self._since.update(line + ending)
-            if is_blank(line):
-                return
-            self._unsealed_line(line, start)
-        else:
-            self._sealed_line(line, start, found)
+        self.offset += len(line) + len(ending)
 
-    def _unsealed_line(self, line: bytes, start: int) -> None:
-        readable = decode_plain(line) is not None
-        kept = self._add(start, len(line), "unsealed" if readable else "unreadable", None)
+    def _end_unended(self, data: bytes) -> int:
+        end = data.index(b"\n")
+        if data[:end].strip(_TRAILING):
+            raise ValueError("what follows an unended line is not its line feed")
+        self._unended = False
+        self.offset += end + 1
+        return end + 1
+
+    def _unsealed_line(self, line: bytes) -> None:
+        value = _decode(_plain_decoder, line)  # Before anything is changed: it may raise.
+        readable = kinds.is_record(value)
+        kept = self._add(len(line), "unsealed" if readable else "unreadable", None)
         self._unsealed.append(kept)
-        self._mid_batch = False
+        self._may_be_mid_batch = False
         if line[-1:] == b" ":
             self._covers_tombstone = True
-        self._close(void=readable)
+        if self._batch and not self._overtaken:
+            if readable and not _was_next(value, self._batch[-1][0].seal):
+                self._overtaken = True
+            else:
+                self._close(void=False)
 
-    def _sealed_line(self, line: bytes, start: int, found: Seal) -> None:
+    def _sealed_line(self, line: bytes, found: Seal) -> None:
         if found.salt is None:
             verdict: Verdict = "erased"
         elif self._checks(line, found):
@@ -312,7 +349,7 @@ class Scanner:
             verdict = "suspect"
             for covered in self._unsealed:
                 covered.verdict = "suspect"
-        kept = self._add(start, len(line), verdict, found)
+        kept = self._add(len(line), verdict, found)
         self.chain = found.chain
         self._since = None
         if self._unsealed:
@@ -320,37 +357,45 @@ class Scanner:
         self._covers_tombstone = False
         self._batch_line(kept, found)
 
+    # -- batches
+
     def _batch_line(self, line: Line, found: Seal) -> None:
-        first, self._mid_batch = self._mid_batch, False
+        mid_batch, self._may_be_mid_batch = self._may_be_mid_batch, False
+        last = self._batch[-1][0].seal if self._batch else None
         if line.verdict == "suspect":
+            # Nor are the unsealed lines that it covers readable records now.
             self._close(void=False)
-            return
-        if first and 1 < found.i < found.n:
-            self._batch = [line]
-            return
-        if found.i == 1:
-            if self._batch:
-                self._close(void=True)
-            if found.n > 1:
-                self._batch = [line]
-            return
-        last = self._batch[-1].seal if self._batch else None
-        if last is None or last.n != found.n or last.i + 1 != found.i or found.i == found.n:
-            self._close(void=False)
+        elif found.i == 1:
+            self._close(void=True)
+            self._open(line, found)
+        elif last is None:
+            if mid_batch and (self._after is None or _is_next(self._after, found)):
+                self._open(line, found)
+        elif self._overtaken:
+            self._close(void=not _same_batch(last, found))
+        elif _is_next(last, found) and found.i < found.n:
+            self._batch.append((line, line.verdict))
         else:
-            self._batch.append(line)
+            self._close(void=False)
+
+    def _open(self, line: Line, found: Seal) -> None:
+        if found.i < found.n:
+            self._batch = [(line, line.verdict)]
 
     def _close(self, *, void: bool) -> None:
         """End the open batch: void when it was never finished, else its lines count."""
-        for line in self._batch:
-            if void:
-                line.verdict = "void"
-            elif line.verdict == "void":
-                line.verdict = "sealed"
-        self._batch = []
+        if self._batch:
+            self._judge_batch(void=void)
+            self._batch = []
+        self._overtaken = False
 
-    def _add(self, start: int, length: int, verdict: Verdict, found: Seal | None) -> Line:
+    def _judge_batch(self, *, void: bool) -> None:
+        for line, apart in self._batch:
+            line.verdict = "void" if void else apart
+
+    def _add(self, length: int, verdict: Verdict, found: Seal | None) -> Line:
         self.count += 1
+        start = self.offset
         line = Line(start, start + length, self.count, verdict, found)
         self._waiting.append(line)
         return line
@@ -363,6 +408,28 @@ class Scanner:
             digest = self._since.copy()
             digest.update(covered)
         return _text(digest.digest()[:16]) == found.chain
+
+
+def _is_next(before: Seal, found: Seal) -> bool:
+    """Say whether a seal is of the line after `before` in its batch."""
+    return (before.i + 1, before.n) == (found.i, found.n)
+
+
+def _same_batch(before: Seal, found: Seal) -> bool:
+    """Say whether a seal is of a later line of the batch that `before` is of."""
+    apart = found.i - before.i
+    return found.n == before.n and apart > 0 and found.seq - before.seq == apart
+
+
+def _was_next(record: dict[str, Any], last: Seal | None) -> bool:
+    """Say whether an unsealed record was the line after `last` before its seal was damaged.
+
+    Other writers know no `ledger`; and where its name is hit, the place in the batch still stands.
+    """
+    place = [f"{last.i + 1}/{last.n}"] if last else []
+    return "ledger" in record or any(
+        type(value) is list and value[:1] == place for value in record.values()
+    )
 
 
 # -- decoding --------------------------------------------------------------------------------------
@@ -408,28 +475,14 @@ def decode_structs(data: bytes, first_seq: int, count: int) -> list[kinds.Record
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], line: bytes) -> Any:
-    """Decode a line, or None when it does not read.
+    """Decode a line, or None when it does not read or is nested deeper than a record may be.
 
     Raises: RecursionError: the line is fine, but the caller stands too deep in its own stack; read
     it again from a fresh one (the stores do).
     """
+    if values.too_deep(line):
+        return None
     try:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    except RecursionError:
-        if nesting(line) > values.DEPTH_LIMIT:
-            return None
-        raise
-
-
-def nesting(line: bytes) -> int:
-    """Return how deep the brackets of a JSON text go, outside its strings."""
-    depth = deepest = 0
-    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[{\]}]', line, re.DOTALL):
-        if token[0] in (b"[", b"{"):
-            depth += 1
-            deepest = max(deepest, depth)
-        elif token[0] in (b"]", b"}"):
-            depth -= 1
-    return deepest

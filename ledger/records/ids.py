@@ -16,10 +16,15 @@ _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..
 
 
 def check_conversation(conversation: object) -> str:
-    """Return the id if it can name a conversation in every store, else raise conversation-id."""
+    """Return the id as plain text if it can name a conversation in every store.
+
+    A subclass of `str` is read as the text it holds, not as what it prints.
+    Raises: conversation-id.
+    """
     if not isinstance(conversation, str):
         kind = type(conversation).__name__
         raise ConversationIdInvalid(conversation=f"<{kind}>", reason="is not text")
+    conversation = str.__str__(conversation)
     if not _CONVERSATION.fullmatch(conversation):
         shown = conversation if len(conversation) <= 60 else conversation[:57] + "..."
         raise ConversationIdInvalid(

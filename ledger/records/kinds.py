@@ -19,6 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from ledger.errors import StoreCorrupt
+from ledger.records import values
 
 FORMAT = 1
 Payload = msgspec.Raw
@@ -190,39 +191,30 @@ class Unreadable(msgspec.Struct, kw_only=True):
 
 
 KnownKind = (
-    Program
-    | Turn
-    | Lease
-    | Ended
-    | Waiting
-    | Approval
-    | Tool
-    | Reply
-    | Call
-    | Stop
-    | Head
-    | Entry
+    Program | Turn | Lease | Ended | Waiting | Approval | Tool | Reply | Call | Stop | Head | Entry
 )
 Recorded = KnownKind | Other | Unreadable
 """A record in a log, with its place."""
 
+_KEPT_NULL = frozenset({"parent", "data"})
+"""Keys that the format requires and whose value may be null: a turn's parent, an entry's data."""
+
 NewRecord = dict[str, Any]
 """A record about to be appended: no place yet. Made by `new`."""
 
-_BY_KIND: dict[str, type[Any]] = {
-    cls.__struct_config__.tag: cls  # type: ignore[misc, dict-item]
-    for cls in KnownKind.__args__
-}
-_RAW_FIELDS = {
-    cls: {f.name for f in msgspec.structs.fields(cls) if f.type is msgspec.Raw}
+_BY_KIND: dict[str, type[Any]] = {cls.__struct_config__.tag: cls for cls in KnownKind.__args__}
+_FIELDS = {
+    cls: [(f.name, None if f.type is msgspec.Raw else f.type, f.required) for f in found]
     for cls in _BY_KIND.values()
+    for found in [msgspec.structs.fields(cls)]
 }
+"""Of each kind: its keys, the type of each (None: a payload), and whether it must be there."""
 
 
 def new(kind: str, at: str, **keys: Any) -> NewRecord:
-    """Return a record to append; keys that are None are left out, except `parent`."""
+    """Return a record to append; keys that are None are left out, except those that must be there."""
     record: NewRecord = {"functai_conversation": FORMAT, "kind": kind, "at": at}
-    record.update((k, v) for k, v in keys.items() if v is not None or k == "parent")
+    record.update((k, v) for k, v in keys.items() if v is not None or k in _KEPT_NULL)
     return record
 
 
@@ -236,12 +228,12 @@ def is_record(value: object) -> bool:
     )
 
 
-def of(record: Mapping[str, Any], seq: int | None = None) -> Recorded:
-    """Return the Struct of a record read as a dict (from any store). Never raises.
+def of(record: object, seq: int | None = None) -> Recorded:
+    """Return the Struct of a record read as a dict. Never raises, whatever a store hands over.
 
     Args: seq: its place; None: the one it names.
     """
-    value = dict(record)
+    value = dict(record) if isinstance(record, Mapping) else {}
     place = seq if seq is not None else _whole(value.get("seq"))
     if not is_record(value):
         return Unreadable(seq=place)
@@ -249,16 +241,17 @@ def of(record: Mapping[str, Any], seq: int | None = None) -> Recorded:
     if cls is None or value["functai_conversation"] != FORMAT:
         return _other(value, place)
     known: dict[str, Any] = {"functai_conversation": FORMAT}
-    for field in msgspec.structs.fields(cls):
-        if field.name not in value:
+    for name, kind, required in _FIELDS[cls]:
+        if name not in value:
             continue
-        if field.name in _RAW_FIELDS[cls]:
-            known[field.name] = value[field.name]
+        if kind is None:
+            known[name] = value[name]
             continue
         try:
-            known[field.name] = msgspec.convert(value[field.name], field.type)
-        except msgspec.ValidationError:
-            if field.required:
+            known[name] = msgspec.convert(value[name], kind)
+        except (msgspec.ValidationError, ValueError, OverflowError):
+            # ValueError, OverflowError: an integer too large to be spelled, or to be a float.
+            if required:
                 return _other(value, place)
     known["seq"] = place
     try:
@@ -272,6 +265,7 @@ def payload(value: Any, seq: int = 0, where: str = "") -> Any:
     """Return a payload as a fresh value; None when the record has none.
 
     Raises: store-corrupt: these bytes do not decode; the rest of the record stays usable.
+    RecursionError: the bytes are fine, but the caller stands too deep in its own stack.
     """
     if type(value) is not msgspec.Raw:
         return copy.deepcopy(value)
@@ -280,6 +274,8 @@ def payload(value: Any, seq: int = 0, where: str = "") -> Any:
     try:
         return msgspec.json.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if isinstance(error, RecursionError) and not values.too_deep(bytes(value)):
+            raise
         raise StoreCorrupt(where=where or "a field", seq=seq, reason=str(error)) from error
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def to_text(moment: datetime) -> str:
-    """Write an aware datetime as a record's time."""
-    if moment.tzinfo is None:
+    """Write an aware datetime as a record's time.
+
+    Raises: ValueError: it has no zone, or lies in UTC outside the years 1 to 9999.
+    """
+    if moment.utcoffset() is None:
         raise ValueError("a time without a zone names no moment")
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    try:
+        utc = moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("a time outside the years 1 to 9999 cannot be written") from error
+    return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def from_text(text: str | None) -> datetime | None:
@@ -20,7 +27,7 @@ def from_text(text: str | None) -> datetime | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
-        return moment.astimezone(timezone.utc) if moment.tzinfo else None
+        return moment.astimezone(UTC) if moment.tzinfo else None
     except (ValueError, OverflowError):
         return None
 

@@ -6,16 +6,21 @@ type comes back as something else, or not at all, so it is refused with its path
 (an Enum that is a str, a numpy float), which come back as their base. One more rule: a dict with the
 key `$attachment` is a reference to stored bytes and has that form only.
 
-The check walks with its own stack, so depth and cycles cost memory, never the interpreter's stack.
+The check walks with its own stack, so depth and cycles cost memory, never the interpreter's stack. A
+container that stands in many places is walked once for each greater depth it is met at, so a graph of
+shared parts costs what it weighs; but its JSON is written out in full, so its written size is added
+up before an encoder is let loose on it.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
-from ledger.errors import RecordInvalid
+from ledger.errors import RecordInvalid, RecordTooLarge
 
 DEPTH_LIMIT = 200
 INTEGER_LIMIT = 2**53 - 1
@@ -24,6 +29,8 @@ REFERENCE = "$attachment"
 
 _HEX64 = re.compile(r"[0-9a-f]{64}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STEPS = bytes.maketrans(b"[{]}", b"\2\2\0\0")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[{]}"))
 
 _HINTS = {
     "tuple": "a tuple comes back as a list; use a list",
@@ -36,70 +43,143 @@ _HINTS = {
     "datetime": "use value.isoformat()",
     "date": "use value.isoformat()",
     "UUID": "use str(value)",
+    "Enum": "use value.value",
     "Path": "use str(value)",
     "PosixPath": "use str(value)",
 }
 
 # A place is (place of the container, key or index); paths are spelled only when something is wrong.
 _Place = tuple[Any, Any] | None
+_Steps = Iterator[tuple[Any, Any]]
+_CONTAINERS = frozenset({dict, list})
 
 
 def check(value: Any, path: str = "", *, references: bool = True) -> None:
-    """Raise record-invalid, naming the path, unless a value can be kept exactly.
+    """Raise unless a value can be kept exactly.
 
     Args: path: what the value is called in messages. references: whether `$attachment` references
     may stand in it (a caller's own values may not hold any).
+    Raises: record-invalid, naming the path. record-too-large: parts that stand in it many times
+    would make its text larger than a record may be.
     """
-    stack: list[tuple[Any, int, _Place]] = [(value, 1, None)]
+    if type(value) not in _CONTAINERS:
+        _check_leaf(value, path, None)
+        return
+    stack: list[tuple[_Steps, int, _Place]] = [(_enter(value, path, None, references), 1, None)]
+    met = {id(value): 1}
+    shared = False
     while stack:
-        item, depth, place = stack.pop()
-        kind = type(item)
-        if kind is dict:
-            if depth > DEPTH_LIMIT:
+        steps, depth, place = stack[-1]
+        for step, inner in steps:
+            if type(inner) not in _CONTAINERS:
+                _check_leaf(inner, path, place, step)
+                continue
+            before = met.get(id(inner), 0)
+            shared = shared or before > 0
+            if before > depth:
+                continue
+            met[id(inner)] = depth + 1
+            place = (place, step)
+            if depth == DEPTH_LIMIT:
                 _refuse(path, place, f"it is nested more than {DEPTH_LIMIT} deep, or in itself")
-            if REFERENCE in item:
-                _check_reference(item, path, place, references)
-            for key, inner in item.items():
-                if type(key) is not str:
-                    _refuse(path, place, f"a key is {_shown_type(key)}, and JSON keys are text")
-                _check_text(key, path, place, "a key")
-                _step(inner, depth, (place, key), path, stack)
-        elif kind is list:
-            if depth > DEPTH_LIMIT:
-                _refuse(path, place, f"it is nested more than {DEPTH_LIMIT} deep, or in itself")
-            for index, inner in enumerate(item):
-                _step(inner, depth, (place, index), path, stack)
+            stack.append((_enter(inner, path, place, references), depth + 1, place))
+            break
         else:
-            _check_leaf(item, path, place)
+            stack.pop()
+    if shared:
+        size = _least_size(value)
+        if size > SIZE_LIMIT_BYTES:
+            raise RecordTooLarge(size_bytes=size, limit_bytes=SIZE_LIMIT_BYTES)
 
 
-def _step(
-    item: Any, depth: int, place: _Place, path: str, stack: list[tuple[Any, int, _Place]]
-) -> None:
-    kind = type(item)
-    if kind is dict or kind is list:
-        stack.append((item, depth + 1, place))
-    else:
-        _check_leaf(item, path, place)
+def references(value: Any) -> Iterator[str]:
+    """Yield the SHA-256 of every stored attachment that a value refers to, also more than once."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            named = item.get(REFERENCE)
+            if type(named) is dict and type(named.get("sha256")) is str:
+                yield named["sha256"]
+            stack.extend(item.values())
+        elif type(item) is list:
+            stack.extend(item)
 
 
-def _check_leaf(item: Any, path: str, place: _Place) -> None:
+def _enter(item: Any, path: str, place: _Place, references: bool) -> _Steps:
+    """Check a container's own keys and return its (key or index, value) pairs."""
+    if type(item) is list:
+        return enumerate(item)
+    for key in item:
+        if type(key) is not str:
+            _refuse(path, place, f"a key is {_shown_type(key)}, and JSON keys are text")
+        if not key.isascii():
+            _check_text(key, path, place, "a key")
+    if REFERENCE in item:
+        _check_reference(item, path, place, references)
+    return iter(item.items())
+
+
+def _least_size(value: Any) -> int:
+    """Return a lower bound of the length of a checked container's JSON; each part is weighed once."""
+    sizes: dict[int, int] = {}
+    stack = [value]
+    while stack:
+        item = stack[-1]
+        inner = item.values() if type(item) is dict else item
+        unknown = {id(x): x for x in inner if type(x) in _CONTAINERS and id(x) not in sizes}
+        if unknown:
+            stack.extend(unknown.values())
+            continue
+        keys = sum(len(key) + 3 for key in item) if type(item) is dict else 0
+        sizes[id(item)] = 2 + keys + sum(_size_in(sizes, x) for x in inner)
+        stack.pop()
+    return sizes[id(value)]
+
+
+def _size_in(sizes: dict[int, int], item: Any) -> int:
+    if type(item) in _CONTAINERS:
+        return sizes[id(item)]
+    return len(item) + 2 if type(item) is str else 1
+
+
+def too_deep(text: bytes) -> bool:
+    """Say whether the brackets of a JSON text, outside its strings, go deeper than a record may.
+
+    A decoder gives up where the interpreter's stack ends, which depends on who calls; this does not.
+    A text that is no JSON gets an answer too: a decoder stops in it no deeper than was counted here.
+    """
+    if text.count(b"[") + text.count(b"{") <= DEPTH_LIMIT:
+        return False
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    outside = b"".join(text.split(b'"')[::2]).translate(_STEPS, _NO_BRACKETS)
+    return max(accumulate(outside, lambda depth, step: depth + step - 1, initial=0)) > DEPTH_LIMIT
+
+
+def _check_leaf(item: Any, path: str, place: _Place, step: Any = None) -> None:
+    """Check what holds nothing else. `step`: its key or index in the container at `place`."""
     kind = type(item)
     if kind is str:
-        _check_text(item, path, place, "the text")
-    elif kind is int:
-        if not -INTEGER_LIMIT <= item <= INTEGER_LIMIT:
-            _refuse(path, place, "an integer beyond ±(2^53 - 1) is not exact in every reader")
+        if not item.isascii():
+            _check_text(item, path, place if step is None else (place, step), "the text")
+        return
+    if kind is int:
+        if -INTEGER_LIMIT <= item <= INTEGER_LIMIT:
+            return
+        reason = "an integer beyond ±(2^53 - 1) is not exact in every reader"
     elif kind is float:
-        if not math.isfinite(item):
-            _refuse(path, place, f"{item!r} is not a JSON number")
-    elif item is not None and kind is not bool:
-        _refuse(path, place, _foreign(item))
+        if math.isfinite(item):
+            return
+        reason = f"{item!r} is not a JSON number"
+    elif item is None or kind is bool:
+        return
+    else:
+        reason = _foreign(item)
+    _refuse(path, place if step is None else (place, step), reason)
 
 
 def _check_text(text: str, path: str, place: _Place, what: str) -> None:
-    if text.isascii():
-        return
     try:
         text.encode()
     except UnicodeEncodeError as error:

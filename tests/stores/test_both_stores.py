@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import types
 
 import pytest
 
@@ -298,7 +299,7 @@ def test_any_stack_depth(store):
         return store.read("c"), store.scan("c")
 
     frames = 0
-    frame = sys._getframe()
+    frame: types.FrameType | None = sys._getframe()
     while frame is not None:
         frame, frames = frame.f_back, frames + 1
     plain, structs = down(sys.getrecursionlimit() - frames - 60)

@@ -1,0 +1,233 @@
+"""What the command line prints: JSON for programs, printable text for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ledger.conversation import Conversation
+from ledger.conversation import open as open_conversation
+from ledger.errors import ConversationUnknown, LedgerError
+from ledger.stores.folder import FolderStore
+from ledger.stores.verify import Report
+from ledger.turn import Turn
+from ledger.turns.view import SHORTEST_PART
+from ledger.views.text import printable
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Id = Annotated[str, typer.Argument(help="The conversation's id.", show_default=False)]
+TurnName = Annotated[
+    str,
+    typer.Argument(help="A turn: its number, its id, or a part of its id.", show_default=False),
+]
+
+EXIT_CODES = {
+    "conversation-unknown": 3,
+    "turn-unknown": 3,
+    "attachment-missing": 3,
+    "import-invalid": 6,
+    "record-invalid": 6,
+    "record-too-large": 6,
+    "conversation-id": 6,
+}
+
+
+def fail(error: LedgerError) -> int:
+    """Print an error as one line on stderr, with its code, and return the exit code of its kind."""
+    print(f"turn-ledger: {printable(error.message())} [{error.code}]", file=sys.stderr)
+    if error.code in EXIT_CODES:
+        return EXIT_CODES[error.code]
+    return 5 if error.code.startswith("store-") else 4
+
+
+def store_of(context: typer.Context) -> FolderStore:
+    """Return the store that the command line names."""
+    return FolderStore(context.obj)
+
+
+def opened(context: typer.Context, id: str) -> Conversation:
+    """Open a conversation, new or not."""
+    return open_conversation(id, store=store_of(context))
+
+
+def conversation(context: typer.Context, id: str) -> Conversation:
+    """Open a conversation that must be there.
+
+    Raises: conversation-unknown.
+    """
+    chat = opened(context, id)
+    if not chat.store.read(id):
+        raise ConversationUnknown(conversation=id, where=str(context.obj))
+    return chat
+
+
+def named(chat: Conversation, turn: str) -> Turn:
+    """Return the turn a person names: a number is an ordinal, anything else an id or part of one."""
+    if turn.isascii() and turn.isdigit() and len(turn) < SHORTEST_PART * 2:
+        return chat.turn(int(turn))
+    return chat.turn(turn)
+
+
+def width() -> int:
+    """Return how many columns there are; 80 where nobody says."""
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def say(text: str) -> None:
+    """Print text for people."""
+    sys.stdout.write(text + "\n")
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON."""
+    say(json.dumps(value, indent=2, ensure_ascii=True))
+
+
+def moment(when: datetime | None) -> str | None:
+    """Return a time as RFC 3339 text."""
+    return None if when is None else when.isoformat().replace("+00:00", "Z")
+
+
+def turn_json(turn: Turn) -> dict[str, Any]:
+    """Return everything about a turn as JSON data; turns are named by id."""
+    return {
+        "id": turn.id,
+        "ordinal": turn.ordinal,
+        "parent": turn.parent.id if turn.parent else None,
+        "children": [child.id for child in turn.children],
+        "state": turn.state,
+        "inputs": turn.inputs,
+        "outputs": turn.outputs,
+        "result": turn.result,
+        "model": turn.model,
+        "usage": turn.usage,
+        "error": turn.error,
+        "started": moment(turn.started),
+        "ended": moment(turn.ended),
+        "seconds": turn.seconds,
+        "request_id": turn.request_id,
+        "saw": [seen.id for seen in turn.saw],
+        "reads": [read.id for read in turn.reads],
+        "made_by": turn.made_by,
+        "source": turn.source,
+        "messages": turn.messages,
+    }
+
+
+def turn_text(turn: Turn, *, whole: bool = False) -> str:
+    """Return a turn for a person: a heading, what was asked, what was answered."""
+    lines = [heading(turn)]
+    for name, value in turn.inputs.items():
+        lines += _block("> " if name == "message" else f"{name} > ", value)
+    if turn.state == "done":
+        for name, value in turn.outputs.items():
+            lines += _block("< " if name == "result" else f"{name} < ", value)
+    if turn.error:
+        lines.append(f"! {turn.error.get('type')}: {turn.error.get('message', '')}")
+    if whole:
+        lines += _facts(turn)
+    return "\n".join(printable(line, lines=True) for line in lines)
+
+
+def heading(turn: Turn) -> str:
+    """Return the first line of a turn: number, id, state, model, time, what it merges."""
+    parts = [f"{turn.ordinal}", turn.id]
+    if turn.state != "done":
+        parts.append(f"[{turn.state}]")
+    if turn.model:
+        parts.append(f"({turn.model})")
+    if turn.started:
+        parts.append(f"{turn.started:%Y-%m-%d %H:%M}")
+    if turn.reads:
+        parts.append("merges " + ", ".join(str(read.ordinal) for read in turn.reads))
+    return "  ".join(parts)
+
+
+def _block(mark: str, value: Any) -> list[str]:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    first, *rest = text.split("\n")
+    return [mark + first, *(" " * len(mark) + line for line in rest)]
+
+
+def _facts(turn: Turn) -> list[str]:
+    facts = {
+        "parent": turn.parent.ordinal if turn.parent else "none",
+        "children": ", ".join(str(c.ordinal) for c in turn.children) or "none",
+        "saw": runs([seen.ordinal for seen in turn.saw]) or "nothing",
+        "usage": ", ".join(f"{k} {v}" for k, v in turn.usage.items()) or None,
+        "seconds": turn.seconds,
+        "request": turn.request_id,
+        "made by": turn.made_by.get("name") if turn.made_by else None,
+        "source": _source(turn.source),
+    }
+    return [f"  {name}: {value}" for name, value in facts.items() if value is not None]
+
+
+def _source(source: dict[str, Any] | None) -> str | None:
+    if not source:
+        return None
+    return f"{source.get('format')} conversation {source.get('conversation')}"
+
+
+def report_text(report: Report) -> str:
+    """Return what checking a log found as text: one line when all is well, else a line each."""
+    sealed = report.counts.get("sealed", 0)
+    state = "DAMAGED" if report.damaged else "ok"
+    lines = [f"{report.conversation}: {state}, {sealed} of {report.records} records sealed"]
+    for found in report.findings:
+        place = f"line {found.seq} at byte {found.offset}"
+        written = f", written as {found.written_seq}" if found.what == "misplaced" else ""
+        lines.append(f"  {found.what}: {place}, {found.size_bytes} bytes{written}")
+    more = report.findings_total - len(report.findings)
+    if more:
+        lines.append(f"  and {more} more")
+    if report.torn_bytes:
+        lines.append(f"  torn: {report.torn_bytes} bytes at the end, set aside by the next append")
+    lines += [f"  set aside: {name}" for name in report.set_aside]
+    return "\n".join(lines)
+
+
+def runs(numbers: list[int]) -> str:
+    """Return numbers with runs joined: 1-57, 60."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)
+
+
+def read_text(value: str) -> str:
+    """Return a text given on the command line; `-` is standard input.
+
+    Raises: typer.BadParameter: it is not UTF-8.
+    """
+    if value != "-":
+        return value
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"standard input is not UTF-8: {error}") from None
+
+
+def write_out(text: str | bytes, path: Path | None) -> None:
+    """Write to a new file, readable by its owner only, or to standard output."""
+    data = text.encode() if isinstance(text, str) else text
+    if path is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise typer.BadParameter(f"{path} exists; choose another name") from None
+    with open(descriptor, "wb") as file:
+        file.write(data)

@@ -1,0 +1,260 @@
+"""The commands that read: list, tree, log, show, lineage, heads, verify, export."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ledger.cli.output import (
+    Id,
+    Json,
+    TurnName,
+    conversation,
+    heading,
+    moment,
+    named,
+    opened,
+    report_text,
+    say,
+    say_json,
+    store_of,
+    turn_json,
+    turn_text,
+    width,
+    write_out,
+)
+from ledger.conversation import Conversation
+from ledger.sources.exporting import export_json, export_markdown
+from ledger.stores.doctor import examine
+from ledger.turn import Turn
+from ledger.views.text import one_line, printable
+
+
+class ExportFormat(StrEnum):
+    """What `export` can write."""
+
+    json = "json"
+    markdown = "markdown"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    app.command("list")(list_)
+    for command in (tree, log, show, lineage, heads, export, verify, doctor):
+        app.command()(command)
+
+
+def list_(context: typer.Context, as_json: Json = False) -> None:
+    """List the conversations: id, turns, heads, last activity, title.
+
+    Example: turn-ledger list --json
+    """
+    store = store_of(context)
+    rows = [_summary(opened(context, name)) for name in store.conversations()]
+    rows.sort(key=lambda row: row["last"] or "", reverse=True)
+    if as_json:
+        say_json(rows)
+        return
+    if not rows:
+        say(f"no conversations in {context.obj}")
+        return
+    longest = min(36, max(len(row["id"]) for row in rows))
+    say(f"{'id':<{longest}}  turns  heads  last        title")
+    for row in rows:
+        last = (row["last"] or "")[:10]
+        line = f"{row['id']:<{longest}}  {row['turns']:>5}  {row['heads']:>5}  {last:<10}  "
+        say((line + one_line(row["title"] or "", max(10, width() - len(line)))).rstrip())
+
+
+def _summary(chat: Conversation) -> dict[str, Any]:
+    turns = chat.all_turns()
+    times = [when for turn in turns for when in (turn.ended, turn.started) if when is not None]
+    return {
+        "id": chat.id,
+        "turns": len(turns),
+        "heads": len(chat.heads()),
+        "last": moment(max(times, default=None)),
+        "title": chat.title,
+    }
+
+
+def tree(context: typer.Context, id: Id, as_json: Json = False) -> None:
+    """Draw a conversation: every turn of every branch, states, models, merges, the head.
+
+    Example: turn-ledger tree alex
+    """
+    chat = conversation(context, id)
+    if as_json:
+        head = chat.head
+        say_json(
+            {
+                "id": chat.id,
+                "title": chat.title,
+                "head": head.id if head else None,
+                "heads": [turn.id for turn in chat.heads()],
+                "turns": [_brief(turn) for turn in chat.all_turns()],
+            }
+        )
+        return
+    say(str(chat.tree(width=width())))
+
+
+def _brief(turn: Turn) -> dict[str, Any]:
+    return {
+        "id": turn.id,
+        "ordinal": turn.ordinal,
+        "parent": turn.parent.id if turn.parent else None,
+        "state": turn.state,
+        "model": turn.model,
+        "reads": [read.id for read in turn.reads],
+    }
+
+
+def log(
+    context: typer.Context,
+    id: Id,
+    turn: Annotated[
+        str | None, typer.Option("--turn", help="Another branch: the one through this turn.")
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--last", "-n", min=1, help="Only the last N.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print a branch in full, from its first turn to the head.
+
+    Example: turn-ledger log alex --last 3
+    """
+    chat = conversation(context, id)
+    view = chat if turn is None else chat.continue_from(named(chat, turn))
+    turns = view.turns[-last:] if last else view.turns
+    if as_json:
+        say_json([turn_json(t) for t in turns])
+        return
+    say("\n\n".join(turn_text(t) for t in turns))
+
+
+def show(context: typer.Context, id: Id, turn: TurnName, as_json: Json = False) -> None:
+    """Print all that is known of one turn.
+
+    Example: turn-ledger show alex 3
+    """
+    found = named(conversation(context, id), turn)
+    if as_json:
+        say_json(turn_json(found))
+        return
+    say(turn_text(found, whole=True))
+
+
+def lineage(context: typer.Context, id: Id, turn: TurnName, as_json: Json = False) -> None:
+    """Explain what a turn's answer rests on, and what it influenced.
+
+    Example: turn-ledger lineage alex 7
+    """
+    chat = conversation(context, id)
+    found = chat.lineage(named(chat, turn))
+    if as_json:
+        say_json(found.to_dict())
+        return
+    say(printable(found.explain(), lines=True))
+
+
+def heads(context: typer.Context, id: Id, as_json: Json = False) -> None:
+    """List the ends of the branches, newest first.
+
+    Example: turn-ledger heads alex
+    """
+    found = conversation(context, id).heads()
+    if as_json:
+        say_json([_brief(turn) for turn in found])
+        return
+    for turn in found:
+        asked = " ".join(str(value) for value in turn.inputs.values())
+        line = printable(heading(turn)) + "  "
+        say(line + one_line(asked, max(20, width() - len(line))))
+
+
+def export(
+    context: typer.Context,
+    id: Id,
+    format: Annotated[
+        ExportFormat, typer.Option("--format", "-f", help="json: complete; markdown: to read.")
+    ] = ExportFormat.json,
+    turn: Annotated[
+        str | None,
+        typer.Option(
+            "--turn", help="Markdown: the branch through this turn instead of the head's."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A new file; default: standard output.")
+    ] = None,
+) -> None:
+    """Write a conversation out: all of it as JSON, or one branch as Markdown.
+
+    Example: turn-ledger export alex --format markdown -o alex.md
+    """
+    chat = conversation(context, id)
+    if format is ExportFormat.json:
+        write_out(export_json(chat), output)
+    else:
+        view = chat if turn is None else chat.continue_from(named(chat, turn))
+        write_out(export_markdown(view), output)
+
+
+def verify(
+    context: typer.Context,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Default: all of the store.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the seals of logs, line by line, and name what is not as it was written.
+
+    This finds accidents. Somebody who can write the files can also write new seals.
+    Example: turn-ledger verify
+    """
+    store = store_of(context)
+    for name in ids or []:
+        conversation(context, name)
+    reports = [store.verify(name) for name in ids or store.conversations()]
+    if as_json:
+        say_json([msgspec.to_builtins(report) for report in reports])
+    else:
+        for report in reports:
+            say(printable(report_text(report), lines=True))
+        if not reports:
+            say(f"no conversations in {context.obj}")
+    if any(report.damaged for report in reports):
+        raise typer.Exit(1)
+
+
+def doctor(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None, typer.Argument(help="Default: the folder of the store.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Try whether a file system keeps what a store relies on: locks, flushes, shared appends.
+
+    Example: turn-ledger doctor /mnt/shared/chats
+    """
+    found = examine(folder if folder is not None else context.obj)
+    if as_json:
+        say_json({**msgspec.to_builtins(found), "ok": found.ok})
+    else:
+        kind = f" ({found.file_system})" if found.file_system else ""
+        say(printable(f"{found.folder}{kind}: {'yes, it is fit' if found.ok else 'NO'}"))
+        for check in found.checks:
+            say(
+                f"  {'ok ' if check.ok else 'NO '} {check.what}{': ' * bool(check.detail)}{printable(check.detail)}"
+            )
+        for warning in found.warnings:
+            say(f"  note: {printable(warning)}")
+    if not found.ok:
+        raise typer.Exit(5)

@@ -1,0 +1,136 @@
+"""The commands that append: import, add, merge, head."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ledger import merging
+from ledger.cli.output import (
+    Id,
+    Json,
+    conversation,
+    named,
+    opened,
+    read_text,
+    say,
+    say_json,
+    store_of,
+    turn_json,
+    turn_text,
+)
+from ledger.conversation import Conversation
+from ledger.sources.importing import import_conversations
+from ledger.turn import Turn
+from ledger.views.text import printable
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    app.command("import")(import_)
+    for command in (add, merge, head):
+        app.command()(command)
+
+
+def import_(
+    context: typer.Context,
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files, zip files or folders.", show_default=False)
+    ],
+    as_json: Json = False,
+) -> None:
+    """Import conversations: a ChatGPT export (file, zip or folder) or our own JSON.
+
+    Importing again adds only what is new. Nothing is ever overwritten.
+    Example: turn-ledger import chatgpt-export.zip
+    """
+    report = import_conversations(paths, store=store_of(context))
+    if as_json:
+        say_json(report.to_dict())
+    else:
+        say(printable(str(report), lines=True))
+
+
+def add(
+    context: typer.Context,
+    id: Id,
+    message: Annotated[str, typer.Argument(help="What was asked; - reads standard input.")],
+    result: Annotated[str, typer.Argument(help="What was answered; - reads standard input.")],
+    parent: Annotated[
+        str | None, typer.Option("--parent", help="The turn it continues; default: the head.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Who answered.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Record a turn made elsewhere; a new id begins a new conversation.
+
+    Example: turn-ledger add alex "What is 1/2 + 1/3?" "5/6"
+    """
+    if message == result == "-":
+        raise typer.BadParameter("only one of the two can be standard input")
+    chat = opened(context, id)
+    asked, answered = read_text(message), read_text(result)
+    after = ... if parent is None else named(chat, parent)
+    turn = chat.record(asked, answered, parent=after, model=model)
+    say_json(turn_json(turn)) if as_json else say(turn_text(turn))
+
+
+def merge(
+    context: typer.Context,
+    id: Id,
+    turns: Annotated[list[str], typer.Argument(help="The turns to merge.", show_default=False)],
+    pick: Annotated[str | None, typer.Option("--pick", help="Keep the answer of this one.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--text", help="The merged answer; - reads standard input.")
+    ] = None,
+    onto: Annotated[
+        str | None, typer.Option("--onto", help="The turn it lands on; default: where they fork.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make one turn from several competing answers: keep one, or give the text.
+
+    Example: turn-ledger merge alex 2 3 --pick 3
+    """
+    if (pick is None) == (text is None):
+        raise typer.BadParameter("give --pick TURN or --text TEXT")
+    chat = conversation(context, id)
+    merged = [named(chat, turn) for turn in turns]
+    by = _by(chat, merged, pick, text or "")
+    turn = chat.merge(merged, by, onto=... if onto is None else named(chat, onto))
+    say_json(turn_json(turn)) if as_json else say(turn_text(turn))
+
+
+def _by(
+    chat: Conversation, merged: list[Turn], pick: str | None, text: str
+) -> merging.pick | merging.text:
+    if pick is None:
+        return merging.text(read_text(text))
+    chosen = named(chat, pick)
+    if chosen not in merged:
+        raise typer.BadParameter(f"--pick {pick} is not one of the merged turns")
+    return merging.pick(chosen)
+
+
+def head(
+    context: typer.Context,
+    id: Id,
+    turn: Annotated[
+        str | None, typer.Argument(help="Make this turn the head, for everyone.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the head of a conversation, or move it.
+
+    Example: turn-ledger head alex 3
+    """
+    chat = conversation(context, id)
+    if turn is not None:
+        chat.head = named(chat, turn)
+    found = chat.head
+    if as_json:
+        say_json(turn_json(found) if found else None)
+    else:
+        say(turn_text(found) if found else "no turns yet")

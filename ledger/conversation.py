@@ -1,0 +1,459 @@
+"""Conversations, blocking: the public verbs over one log. The shell decides nothing.
+
+Each verb reads the log, asks the commands what to append, appends it expecting the log it was
+decided on, and asks again when the log grew. A conversation object is a view: it knows where it
+continues from and which program answers; the memory is the log's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import BoundArguments
+from types import EllipsisType
+from typing import Any
+
+from ledger import merging
+from ledger.errors import Cancelled, TurnState, TurnWaiting
+from ledger.records import ids, kinds, values
+from ledger.stores.resolve import store_for
+from ledger.turn import Turn
+from ledger.turns import commands, current, outcomes, programs
+from ledger.turns.commands import Outcome
+from ledger.turns.log import Log
+from ledger.turns.view import Making, Merge, Record, Start, TurnLike, View
+from ledger.turns.world import SYSTEM, World
+from ledger.views import Lineage, Rule, all_turns, drawing
+from ledger.views.place import Cursor, Sends
+
+WAIT_S = 1.0
+"""How long a queued send waits before it looks again whether a lease ran out."""
+
+
+def open(
+    id: str | None = None,
+    program: Callable[..., Any] | None = None,
+    *,
+    store: Any = None,
+    context: Rule | None = None,
+    sends: Sends = "queue",
+    rename: Mapping[str, str] | None = None,
+    **settings: Any,
+) -> Conversation:
+    """Open a conversation by id, again or for the first time. Nothing is written by opening.
+
+    Args: id: 1 to 200 letters, digits, `.`, `_`, `-`; None: a new one. program: a callable whose
+    parameters are the inputs and whose return value is the answer; None: a ledger to read and
+    record into. store: None: this process's memory; a folder; or a store. context: which earlier
+    turns the next turn is shown (`all_turns()`, `last_turns(n)`). sends: what a send does while the
+    turn before it runs: `queue` waits, `refuse` raises conversation-busy, `branch` goes beside it.
+    rename: parameter of the program -> name the field is recorded under. settings: what programs
+    find in `current().settings`; of these only `lm`, when it is text, is recorded.
+    Raises: conversation-id; TypeError for a program, store or `sends` that cannot be one.
+    Not promised: that the conversation exists; a first turn makes it.
+    """
+    if sends not in ("queue", "refuse", "branch"):
+        raise ValueError(f"sends is 'queue', 'refuse' or 'branch', not {sends!r}")
+    rule = context if context is not None else all_turns()
+    if not isinstance(rule, Rule):
+        raise TypeError(f"context is all_turns() or last_turns(n), not {rule!r}")
+    name = ids.check_conversation(id if id is not None else SYSTEM.turn_id())
+    if program is None and rename:
+        raise TypeError("rename maps the parameters of a program, and there is none")
+    return Conversation(
+        Log(store_for(store), name),
+        programs.Program(program, rename=rename) if program is not None else None,
+        rule=rule,
+        sends=sends,
+        settings=settings,
+    )
+
+
+class Conversation:
+    """A conversation as one caller sees it. Made by `ledger.open` and `continue_from`.
+
+    Threads may share it. Called, it makes one turn with its program and returns the answer.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        program: programs.Program | None,
+        *,
+        rule: Rule,
+        sends: Sends = "queue",
+        settings: Mapping[str, Any] | None = None,
+        world: World = SYSTEM,
+        cursor: Cursor | None = None,
+    ) -> None:
+        self._log = log
+        self._world = world
+        self._view = View(
+            log.conversation,
+            program,
+            rule=rule,
+            sends=sends,
+            settings=settings or {},
+            world=world,
+            cursor=cursor if cursor is not None else Cursor(),
+        )
+
+    @property
+    def id(self) -> str:
+        """The conversation's id: the same id in the same store is the same conversation."""
+        return self._log.conversation
+
+    @property
+    def store(self) -> Any:
+        """The store it is kept in."""
+        return self._log.store
+
+    # -- reading
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The turns from the first to where this view stands, in order."""
+        history = self._log.read()
+        at = self._view.cursor.resolve(history)
+        return [] if at is None else [self._turn(t) for t in history.branch(at)]
+
+    def all_turns(self) -> list[Turn]:
+        """Return every turn of every branch, in log order."""
+        return [self._turn(t) for t in list(self._log.read().order)]
+
+    def turn(self, turn: TurnLike) -> Turn:
+        """Return one turn: by id, by a part of an id that only one has, or by ordinal (1 is first).
+
+        Raises: turn-unknown, saying how many fit.
+        """
+        return self._turn(self._view.find(self._log.read(), turn))
+
+    @property
+    def head(self) -> Turn | None:
+        """Where this view continues next; None: the conversation is empty.
+
+        Setting it makes a turn the head for everyone who opens the conversation, and this view
+        continues from exactly it.
+        """
+        history = self._log.read()
+        at = self._view.cursor.resolve(history)
+        return None if at is None else self._turn(at)
+
+    @head.setter
+    def head(self, turn: TurnLike) -> None:
+        target = self._view.find(self._log.read(), turn)
+        self._log.append(lambda h: commands.move_head(h, target, now=self._world.now()))
+        self._view.cursor = Cursor.exactly(target)
+
+    def heads(self) -> list[Turn]:
+        """Return the leaves of the tree, newest first, without failed and merged ones."""
+        return [self._turn(t) for t in self._log.read().heads()]
+
+    def lineage(self, turn: TurnLike) -> Lineage:
+        """Return what a turn's answer rests on, how, and what it influenced."""
+        history = self._log.read()
+        return history.lineage(self._view.find(history, turn))
+
+    def tree(self, *, width: int = 100) -> drawing.Tree:
+        """Return the tree of turns as text: states, models, merges, title, head; `str` of it."""
+        history = self._log.read()
+        return drawing.tree(
+            history,
+            conversation=self.id,
+            title=self.title,
+            head=self._view.cursor.resolve(history),
+            now=self._world.now(),
+            width=width,
+        )
+
+    def render(self, *args: Any, **kwargs: Any) -> drawing.Rendered:
+        """Return what the next turn would be shown; nothing is recorded.
+
+        With arguments they are bound as a send would bind them. A turn that is still running is
+        passed over: what is shown is the nearest turn that is done.
+        """
+        inputs: dict[str, Any] = {}
+        if args or kwargs:
+            _, inputs, _ = self._view.bind(args, kwargs)
+        history = self._log.read()
+        at = self._view.cursor.resolve(history)
+        place = history.place(now=self._world.now(), sends="branch", at=at)
+        shown = history.shown(place.parent, self._view.rule)
+        return drawing.Rendered(
+            parent=place.parent, inputs=inputs, saw=list(shown.saw), rows=list(shown.rows)
+        )
+
+    # -- going on elsewhere
+
+    def continue_from(self, turn: TurnLike) -> Conversation:
+        """Return a view that continues from exactly this turn, also when it is the newest.
+
+        Both paths are kept and nothing is copied; the next turn of that view is a new branch.
+        """
+        view = self._view
+        return Conversation(
+            self._log,
+            view.program,
+            rule=view.rule,
+            sends=view.sends,
+            settings=view.settings,
+            world=self._world,
+            cursor=Cursor.exactly(view.find(self._log.read(), turn)),
+        )
+
+    # -- making turns
+
+    def __call__(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Any:
+        """Make one turn with the program and return its answer.
+
+        Raises: what the program raises, after the turn is recorded `failed`; the errors of `send`.
+        """
+        return self._send(args, kwargs, request_id)[1]
+
+    def send(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Turn:
+        """Make one turn with the program and return the turn.
+
+        Args: the program's inputs; a keyword that is no input is a setting of this turn (`lm`, and
+        those the conversation was opened with). request_id: sent again, it is the same turn: its
+        recorded outcome, and nothing new is recorded.
+        Raises: what the program raises, after the turn is recorded `failed`. TypeError: the inputs
+        do not fit; nothing was recorded. conversation-busy, conversation-signature,
+        conversation-nested, request-mismatch, record-invalid, record-too-large, store errors.
+        """
+        return self._send(args, kwargs, request_id)[0]
+
+    def record(
+        self,
+        inputs: Mapping[str, Any] | str,
+        outputs: Mapping[str, Any] | str,
+        *,
+        parent: TurnLike | EllipsisType | None = ...,
+        model: str | None = None,
+        usage: Mapping[str, int] | None = None,
+        saw: Iterable[TurnLike] | None = None,
+        messages: list[dict[str, Any]] | None = None,
+    ) -> Turn:
+        """Record a turn that was made elsewhere; it is done at once.
+
+        Args: inputs, outputs: by name; plain text stands for {"message": ...} and {"result": ...}.
+        parent: the turn it continues, which must be done; None: it starts a line of its own; left
+        out: where this view continues. usage: token counts, whole numbers. saw: the turns it was
+        shown; None: those this view's context shows there. messages: the whole exchange in the
+        neutral form: the user side first, then all that came after.
+        Raises: turn-state: the parent is not done. record-invalid, conversation-busy, store errors.
+        """
+        making = Record(
+            self._view,
+            _named(inputs, "message"),
+            _named(outputs, programs.ANSWER),
+            parent=parent,
+            model=model,
+            usage=usage,
+            saw=saw,
+            exchange=messages,
+        )
+        return self._make(making)
+
+    def merge(
+        self,
+        turns: Sequence[TurnLike],
+        by: Callable[..., Any],
+        *,
+        onto: TurnLike | EllipsisType | None = ...,
+        **inputs: Any,
+    ) -> Turn:
+        """Make one turn from the answers of several; this view then continues from it.
+
+        `by` runs first; then the turn and its answer are recorded in one append.
+        Args: turns: what is merged; each must be done. by: a callable given the answers (see
+        `ledger.merging`), such as `merging.pick(turn)`; `inputs` go to its other parameters by
+        name. onto: the turn it lands on; left out: the parent the merged turns share, else their
+        nearest common ancestor that is none of them; None: it starts a line of its own.
+        Raises: turn-state, turn-unknown; what `by` raises, and then nothing is recorded.
+        """
+        view, history = self._view, self._log.read()
+        merged = [view.find(history, turn) for turn in turns]
+        commands.mergeable(history, merged)
+        if isinstance(onto, EllipsisType):
+            landing = history.landing(merged)
+        else:
+            landing = view.done(history, onto, "a merge lands on a turn that is done")
+        answers = [_answer(self._turn(turn)) for turn in merged]
+        value = by(**merging.arguments(by, answers, inputs))
+        program = view.merged_program(history, merged[0])
+        making = Merge(
+            view,
+            merged,
+            dict(value) if isinstance(value, merging.Outputs) else {program.answer: value},
+            inputs=answers[0]["inputs"],
+            landing=landing,
+            program=program,
+            made_by=merging.made_by(by),
+        )
+        return self._make(making)
+
+    # -- beside the turns
+
+    @property
+    def title(self) -> str | None:
+        """The conversation's title, or None. Setting it keeps a new one; the old ones stay."""
+        found = self._log.read().entries(commands.OWN, commands.TITLE)
+        for entry in reversed(found):
+            if isinstance(data := kinds.payload(entry.data, entry.seq), str):
+                return data
+        return None
+
+    @title.setter
+    def title(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"a title is text, not {type(text).__name__}")
+        self._log.add(commands.entry(commands.OWN, commands.TITLE, text, now=self._world.now()))
+
+    def entries(self, plugin: str, kind: str) -> list[dict[str, Any]]:
+        """Return what a plugin kept on this view's branch, oldest first: `seq`, `at`, `turn`, `data`."""
+        history = self._log.read()
+        return [
+            {
+                "seq": entry.seq,
+                "at": entry.at,
+                "turn": entry.turn,
+                "data": kinds.payload(entry.data, entry.seq),
+            }
+            for entry in history.entries(plugin, kind, self._view.cursor.resolve(history))
+        ]
+
+    def keep_entry(
+        self, plugin: str, kind: str, data: Any, *, turn: TurnLike | None = None
+    ) -> None:
+        """Keep something beside the turns, never shown to a model by itself.
+
+        Args: plugin, kind: whose it is and what. data: any value that can be kept exactly. turn: it
+        belongs to the branches through this turn; None: to every branch.
+        """
+        values.check(data, "data", references=False)
+        at = None if turn is None else self._view.find(self._log.read(), turn)
+        self._log.add(commands.entry(plugin, kind, data, now=self._world.now(), turn=at))
+
+    # -- inside
+
+    def _send(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], request_id: str | None
+    ) -> tuple[Turn, Any]:
+        self._view.refuse_nested()
+        bound, inputs, settings = self._view.bind(args, kwargs)
+        program = self._view.program
+        assert program is not None
+        start = Start(self._view, program, inputs, settings=settings, request_id=request_id)
+        turn = self._make(start)
+        if start.repeats is not None:
+            return turn, self._outcome(turn)
+        return turn, self._run(turn.id, program, bound, settings)
+
+    def _make(self, making: Making) -> Turn:
+        """Append a turn in the making once its place is free; or find the turn it repeats."""
+        while True:
+            # One step for threads that share this view: who sends next stands behind this turn.
+            with self._log.lock:
+                self._log.append(making.decide)
+                if making.repeats is not None:
+                    return self._turn(making.repeats)
+                if making.waits_for is None:
+                    self._view.cursor = Cursor.branch_of(making.turn)
+                    return self._turn(making.turn)
+            self._log.wait(WAIT_S)
+
+    def _run(
+        self,
+        turn: str,
+        program: programs.Program,
+        bound: BoundArguments,
+        settings: Mapping[str, Any],
+    ) -> Any:
+        running = current.Running(self.id, turn, settings, lambda: self._earlier(turn))
+        token = current.enter(running)
+        begun = time.perf_counter()
+        try:
+            value = program.call(bound)
+        except BaseException as error:
+            self._end_failed(turn, error, running, time.perf_counter() - begun)
+            raise
+        finally:
+            current.leave(token)
+        seconds = time.perf_counter() - begun
+        done = outcomes.done(program.description.answer, value, running, seconds)
+        try:
+            values.check(done.outputs, "outputs", references=False)
+            self._end(turn, done)
+        except BaseException as error:
+            if getattr(error, "code", None) in ("record-invalid", "record-too-large"):
+                self._end_failed(turn, error, running, seconds)
+            raise
+        return value
+
+    def _end(self, turn: str, outcome: Outcome) -> None:
+        self._log.append(
+            lambda history: commands.end(
+                history,
+                turn,
+                outcome,
+                holder=self._world.holder(),
+                attempt=1,
+                now=self._world.now(),
+            )
+        )
+
+    def _end_failed(
+        self, turn: str, error: BaseException, running: current.Running, seconds: float
+    ) -> None:
+        """Record that a turn failed; what goes wrong in that never hides why it failed."""
+        try:
+            self._end(turn, outcomes.failed(error, running, seconds))
+        except Exception as second:
+            error.add_note(f"and turn {turn} could not be recorded as failed: {second}")
+
+    def _outcome(self, turn: Turn) -> Any:
+        """Return the recorded outcome of a turn that was sent before, waiting while it runs."""
+        while (state := turn.state) == "running":
+            self._log.wait(WAIT_S)
+        if state == "done":
+            return turn.result
+        if state == "stopped":
+            raise Cancelled(turn=turn.id)
+        if state == "waiting":
+            raise TurnWaiting(turn=turn.id, questions=tuple(self._log.history.unanswered(turn.id)))
+        error = turn.error or {}
+        told = f"{error.get('type')}: {error.get('message', '')}" if error else "it has no result"
+        reason = "its process died; resume() it" if state == "interrupted" else told
+        raise TurnState(turn=turn.id, state=state, reason=reason)
+
+    def _earlier(self, turn: str) -> list[dict[str, Any]]:
+        history = self._log.history
+        with self._log.lock:
+            return list(history.shown(history.node(turn).parent, self._view.rule).rows)
+
+    def _turn(self, turn: str) -> Turn:
+        return Turn(self._log, self._world, turn)
+
+    def __repr__(self) -> str:
+        history = self._log.read()
+        program = self._view.program
+        name = program.description.name if program is not None else "no program"
+        return f"<Conversation {self.id} with {name}: {len(history.order)} turns>"
+
+
+def _named(value: Mapping[str, Any] | str, name: str) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {name: value}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"values are given by name, or as text, not {type(value).__name__}")
+    return dict(value)
+
+
+def _answer(turn: Turn) -> dict[str, Any]:
+    return {
+        "turn": turn.id,
+        "model": turn.model,
+        "inputs": turn.inputs,
+        "outputs": turn.outputs,
+        "result": turn.result,
+    }

@@ -1,0 +1,214 @@
+"""The frame every import format stands in: what a format finds, and what a person is told.
+
+A format turns the bytes of one source into `Draft`s, one per conversation, and `Skipped`s for what
+it could not read. It opens nothing, appends nothing and decides nothing about a store. Turn ids are
+made from the source alone (`turn_id`), so the same source gives the same ids on every machine.
+
+Must stay in step: `turn_id` and docs/decisions/0003-imported-turn-ids.md. Ids that were written
+once are compared for ever, so the rule here never changes for a format that has been released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from ledger.records import ids, times
+from ledger.records.canonical import canonical
+
+Message = dict[str, Any]
+"""A provider-neutral message, as docs/reference/format.md describes it."""
+
+
+def turn_id(
+    format: str, conversation: str, user: str | None, first: str | None, created: datetime | None
+) -> str:
+    """Return the id of an imported turn: the same source gives the same id, everywhere and always.
+
+    A UUIDv7 of the user record's time in milliseconds (0 without a usable time) and the first 74
+    bits of SHA-256 of the canonical JSON `[format, conversation, user, first]`.
+
+    Args: user: the source's id of the user record: the one directly above the answer; None when the
+    source has an answer without a prompt. first: the source's id of the first record of the answer
+    path that no sibling turn shares, as `tree` finds it; None when the turn is unanswered.
+    """
+    digest = hashlib.sha256(canonical([format, conversation, user, first])).digest()
+    milliseconds = times.to_milliseconds(created) if created else 0
+    if not 0 <= milliseconds < 1 << 48:
+        milliseconds = 0
+    return ids.uuid7(milliseconds, int.from_bytes(digest[:10], "big") >> 6)
+
+
+@dataclass(slots=True)
+class DraftTurn:
+    """One turn as the source has it: what was asked, and one whole answer to it.
+
+    (1) `outputs` is None exactly when `state` is "abandoned". (2) `parent` is the id of a turn that
+    stands earlier in its draft and is done. (3) Every value passes `ledger.records.values.check`.
+    """
+
+    id: str
+    parent: str | None
+    inputs: dict[str, Any]
+    """`{"message": text}`."""
+    outputs: dict[str, Any] | None
+    """`{"result": text}`; the text may be empty (an answer that is an image)."""
+    state: Literal["done", "abandoned"]
+    model: str | None
+    usage: dict[str, int] | None
+    messages_in: list[Message]
+    """The user side: hidden context that is new here, then the prompt."""
+    messages_out: list[Message]
+    """All that came after: thinking, tool rounds, answer. An unanswered turn may have steps."""
+    source: dict[str, Any]
+    """`format`, `conversation`, `records` (ids folded into it, in order), and where known `prompt`,
+    `context` (ids of hidden records), `created`, `updated`, `cut` (why the answer is not whole)."""
+
+
+@dataclass(slots=True)
+class Skipped:
+    """Something of the source that gives no turns, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Notes:
+    """What was not taken as it stood, counted; it ends in the report."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often each thing happened, by a phrase for people."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Types this version does not know, kept as they are, by name."""
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def add(self, other: Notes) -> None:
+        """Take another's counts and skipped records into these."""
+        self.counts.update(other.counts)
+        self.unknown.update(other.unknown)
+        self.skipped.extend(other.skipped)
+
+
+@dataclass(slots=True)
+class Draft:
+    """One conversation as found."""
+
+    format: str
+    source_id: str
+    """The source's id of the conversation: any text, not yet a safe name."""
+    title: str | None
+    turns: list[DraftTurn]
+    """Parents come before their children; else the order of the source, never that of time."""
+    current: str | None
+    """The turn the source calls current; None when it calls none so."""
+    raw: bytes
+    """The source's own record of the conversation, byte for byte."""
+    notes: Notes
+
+
+@dataclass(slots=True)
+class Exported:
+    """One conversation of our own JSON: its log, and the bytes its attachments name."""
+
+    conversation: str
+    raw_log: bytes
+    blobs: Mapping[str, bytes]
+    """By lower-case hex SHA-256."""
+
+
+@dataclass(slots=True)
+class Element:
+    """One top-level value of a JSON source: its own bytes, and where they begin."""
+
+    raw: bytes
+    at: int
+
+
+@dataclass(slots=True)
+class Broken:
+    """The place at which a JSON source stops being readable, and why."""
+
+    at: int
+    reason: str
+
+
+Found = Draft | Exported | Skipped
+
+
+class Format(Protocol):
+    """What a format is: a module (or object) with a name and two functions."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in records and reports: `chatgpt`. Never changes: ids are made of it."""
+
+    def looks_like(self, sample: object) -> bool:
+        """Say whether a decoded top-level value is one of this format. Never raises."""
+
+    def drafts(self, elements: Iterable[Element | Broken]) -> Iterator[Found]:
+        """Read each element; one that does not read is a `Skipped`, and the next one is read."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What an import did, for the person who asked for it."""
+
+    conversations: int = 0
+    """Conversations that gained something."""
+    turns: int = 0
+    """Turns that were added."""
+    conversations_known: int = 0
+    """Conversations of the source that were there already, whole."""
+    turns_known: int = 0
+    """Turns of the source that were there already, and were left as they are."""
+    notes: Notes = field(default_factory=Notes)
+
+    @property
+    def found(self) -> bool:
+        """Whether the source held any conversation, new or known."""
+        return bool(self.conversations or self.conversations_known)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON data."""
+        return {
+            "conversations": self.conversations,
+            "turns": self.turns,
+            "conversations_known": self.conversations_known,
+            "turns_known": self.turns_known,
+            "skipped": [{"what": skip.what, "reason": skip.reason} for skip in self.notes.skipped],
+            "unknown": dict(_by_name(self.notes.unknown)),
+            "notes": dict(_by_name(self.notes.counts)),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return the report as lines of text for people."""
+        out = [
+            f"imported {_count(self.conversations, 'conversation')}, {_count(self.turns, 'turn')}"
+        ]
+        if self.conversations_known or self.turns_known:
+            out.append(
+                f"already there: {_count(self.conversations_known, 'whole conversation')}, "
+                f"{_count(self.turns_known, 'turn')}"
+            )
+        out += [f"skipped {skip.what}: {skip.reason}" for skip in self.notes.skipped]
+        out += [
+            f"unknown type {name}: {n}, kept as it is" for name, n in _by_name(self.notes.unknown)
+        ]
+        out += [f"{what}: {n}" for what, n in _by_name(self.notes.counts)]
+        return out
+
+
+def _by_name(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted((name, n) for name, n in counts.items() if n)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,202 @@
+"""ChatGPT's data export: `conversations.json`, its shards, or one conversation. Pure.
+
+A conversation is a `mapping` of nodes with parent pointers; a node has a message or none. Children
+lists serve the order of siblings only: they may be absent, incomplete or wrong. This file decides
+what each node is (`nodes.Kind`); `tree` makes the turns, `chatgpt_messages` reads the messages.
+
+Hidden is: marked so, weight 0, the system's (custom instructions too), editable context. Such nodes
+have role `user` in newer files and are never a prompt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ledger.formats import chatgpt_messages as messages
+from ledger.formats import chatgpt_parts as parts
+from ledger.formats import clean
+from ledger.formats.base import Broken, Draft, Element, Notes, Skipped
+from ledger.formats.nodes import Kind, Node
+from ledger.formats.tree import Tree
+
+name = "chatgpt"
+
+Raw = dict[str, Any]
+_NODE_KEYS = frozenset({"message", "parent", "children"})
+
+
+def looks_like(sample: object) -> bool:
+    """Say whether a decoded value is a conversation of this export."""
+    mapping = sample.get("mapping") if isinstance(sample, dict) else None
+    if not isinstance(mapping, dict):
+        return False
+    return any(isinstance(node, dict) and _NODE_KEYS & node.keys() for node in mapping.values())
+
+
+def drafts(elements: Iterable[Element | Broken]) -> Iterator[Draft | Skipped]:
+    """Read each conversation; one that does not read is skipped, and the next one is read."""
+    for number, element in enumerate(elements, 1):
+        what = f"conversation {number}"
+        if isinstance(element, Broken):
+            yield Skipped(what, f"{element.reason} (at byte {element.at})")
+            continue
+        notes = Notes()
+        try:
+            value = _decoded(element.raw, notes)
+        except (ValueError, RecursionError) as error:
+            yield Skipped(what, f"not readable as JSON: {error} (it begins at byte {element.at})")
+            continue
+        yield _draft(value, element.raw, what, notes)
+
+
+def _draft(value: Any, raw: bytes, what: str, notes: Notes) -> Draft | Skipped:
+    if not isinstance(value, dict):
+        return Skipped(what, "not an object")
+    title = value.get("title")
+    title = clean.text(title, notes) if isinstance(title, str) and title.strip() else None
+    what = f"{what} {title!r}" if title else what
+    if not isinstance(value.get("mapping"), dict):
+        return Skipped(what, "it has no `mapping` of messages")
+    nodes = _nodes(value, notes)
+    source_id = _conversation_id(value, nodes)
+    tree = Tree(nodes, format=name, conversation=source_id, notes=notes, pair=messages.paired)
+    if not tree.turns:
+        return Skipped(what, "it has no message of a user or an answer")
+    return Draft(
+        format=name,
+        source_id=source_id,
+        title=title,
+        turns=tree.turns,
+        current=_current(value, tree, notes),
+        raw=raw,
+        notes=notes,
+    )
+
+
+def _decoded(raw: bytes, notes: Notes) -> Any:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode(errors="replace")
+        notes.counts["conversations with bytes that are not UTF-8, replaced by U+FFFD"] += 1
+    return json.loads(text)
+
+
+def _conversation_id(value: Raw, nodes: list[Node]) -> str:
+    """Return the conversation's id; without one, that of its oldest prompt, which never changes."""
+    for key in ("conversation_id", "id"):
+        given = value.get(key)
+        if isinstance(given, str | int) and not isinstance(given, bool) and given != "":
+            return clean.record_id(str(given))
+    prompts = [node for node in nodes if node.kind == "prompt"] or nodes
+    timed = [node for node in prompts if node.created] or prompts
+    oldest = min(timed, key=lambda n: (str(n.created), n.id), default=None)
+    return f"of-{oldest.id}" if oldest else "of-nothing"
+
+
+def _current(value: Raw, tree: Tree, notes: Notes) -> str | None:
+    given = value.get("current_node")
+    found = tree.turn_at(clean.record_id(given)) if isinstance(given, str) else None
+    if isinstance(given, str) and found is None:
+        notes.counts["current messages that are not there"] += 1
+    return found
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+
+def _nodes(value: Raw, notes: Notes) -> list[Node]:
+    default = value.get("default_model_slug")
+    model = clean.text(default, notes) if isinstance(default, str) and default else None
+    nodes = []
+    ranks = _ranks(value["mapping"])
+    for key, raw in value["mapping"].items():
+        if not isinstance(raw, dict):
+            notes.counts["nodes that are no object left out"] += 1
+            continue
+        node = _node(key, raw, notes, model)
+        node.rank = ranks.get((node.parent, node.id))
+        nodes.append(node)
+    return nodes
+
+
+def _ranks(mapping: Raw) -> dict[tuple[str | None, str], int]:
+    """Return the place of each child in its parent's list, where that lists it."""
+    ranks: dict[tuple[str | None, str], int] = {}
+    for key, raw in mapping.items():
+        children = raw.get("children") if isinstance(raw, dict) else None
+        for place, child in enumerate(children if isinstance(children, list) else []):
+            if isinstance(child, str):
+                ranks.setdefault((clean.record_id(key), clean.record_id(child)), place)
+    return ranks
+
+
+def _node(key: str, raw: Raw, notes: Notes, default: str | None) -> Node:
+    message = raw.get("message")
+    parent = raw.get("parent")
+    above = clean.record_id(parent) if isinstance(parent, str) else None
+    node = Node(clean.record_id(key), above, "nothing")
+    if not isinstance(message, dict):
+        return node
+    node.kind = _kind(message, notes)
+    node.created = clean.moment(message.get("create_time"))
+    node.updated = clean.moment(message.get("update_time"))
+    if node.kind == "aside":
+        _hide(node, message, notes)
+    elif node.kind != "nothing":
+        node.messages = [messages.visible(node.id, message, notes)]
+        node.text = parts.said(node.messages[0]["parts"])
+    if messages.role_of(message) == "assistant":
+        slug = parts.of(message, "metadata").get("model_slug")
+        node.model = clean.text(slug, notes) if isinstance(slug, str) and slug else default
+        node.cut = messages.cut(message)
+    return node
+
+
+def _hide(node: Node, message: Raw, notes: Notes) -> None:
+    aside = messages.hidden(node.id, message, notes)
+    if aside is None:
+        node.kind = "nothing"
+    else:
+        node.messages = [aside]
+
+
+def _kind(message: Raw, notes: Notes) -> Kind:
+    role = messages.role_of(message)
+    if role not in ("system", "user", "assistant", "tool", "function"):
+        notes.unknown[f"role {clean.value(role, notes)}"] += 1
+        return "aside"
+    if role == "system" or _hidden(message):
+        return "aside"
+    if role == "user":
+        return "prompt"
+    if messages.is_spinner(message):
+        return "nothing"
+    if role != "assistant":
+        return "answer" if messages.is_made_image(message) else "step"
+    return "step" if messages.is_call(message) else _said_to_all(message)
+
+
+def _said_to_all(message: Raw) -> Kind:
+    """Say what an assistant's message to everyone is: an answer, a step, or an empty shell."""
+    content = parts.of(message, "content")
+    kind = content.get("content_type")
+    if kind in ("text", "multimodal_text"):
+        pieces = content.get("parts")
+        return "answer" if isinstance(pieces, list) and any(pieces) else "nothing"
+    if kind == "code":
+        return "answer" if content.get("text") else "nothing"
+    return "step" if content else "nothing"
+
+
+def _hidden(message: Raw) -> bool:
+    metadata = parts.of(message, "metadata")
+    weight = message.get("weight")
+    return bool(
+        metadata.get("is_visually_hidden_from_conversation")
+        or metadata.get("is_user_system_message")
+        or (weight == 0 and not isinstance(weight, bool))
+        or parts.content_type(message) in parts.CONTEXT
+    )

@@ -1,0 +1,212 @@
+"""The top-level values of a JSON file, one at a time, each as its own bytes. Pure.
+
+A file is a list of values, one object, or `{"conversations": [...]}`. Only brackets and strings are
+followed, so memory holds one element, not the file, and an element that is not JSON inside costs
+itself alone. What is not well nested ends the reading with a `Broken` that names the byte; the
+elements before it have been handed out.
+
+No byte of a multi-byte UTF-8 sequence looks like a quote, a backslash or a bracket, so bytes do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ledger.formats.base import Broken, Element
+
+LIMIT_BYTES = 2 << 30
+"""No element may be larger: a quote that is never closed must not swallow the memory."""
+
+_BOM = b"\xef\xbb\xbf"
+_SPACE = b" \t\r\n"
+_WRAPPER = b'"conversations"'
+_SHORT = 64
+"""A string cut by the end of the data is looked at again when it is no longer than this, so that
+the wrapper's key is seen whole; a longer one is followed piece by piece."""
+
+_STRING_REST = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
+_FLAT = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+"""Whatever holds no bracket: inside an element only those matter, and one match skips the rest."""
+_OPENED_BY = {b"]": b"[", b"}": b"{"}
+
+
+def split(chunks: Iterable[bytes], *, limit_bytes: int = LIMIT_BYTES) -> Iterator[Element | Broken]:
+    """Yield each top-level value of a JSON file, in order; then, if it breaks off, where and why.
+
+    Args: chunks: the bytes of the file, cut anywhere. An element is its own bytes without the white
+    space around it; whether they are JSON is for the reader of the element to say.
+    """
+    splitter = _Splitter(limit_bytes)
+    for chunk in chunks:
+        yield from splitter.feed(chunk)
+        if splitter.broken:
+            return
+    yield from splitter.finish()
+
+
+class _Splitter:
+    """Follows the brackets. `_level` is how many are open around an element; 0: not known yet."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.broken = False
+        self._limit = limit_bytes
+        self._data = bytearray()
+        self._base = 0
+        """Offset in the file of the first byte of `_data`."""
+        self._at = 0
+        """What of `_data` has been followed."""
+        self._open: list[bytes] = []
+        self._level = 0
+        self._start: int | None = None
+        """Where in `_data` the element begins; None outside any."""
+        self._after_comma = False
+        self._in_string = False
+        self._last = b""
+        """The token before, to know the wrapper's key when its list opens."""
+        self._begun = self._done = False
+
+    def feed(self, chunk: bytes, *, at_end: bool = False) -> Iterator[Element | Broken]:
+        """Follow more bytes; yield what they complete."""
+        self._data += chunk
+        if not self._begun:
+            if broken := self._begin(at_end):
+                yield broken
+            if self.broken or not self._begun:
+                return
+        while not self._done:
+            token = self._token()
+            if token is None:
+                break
+            found = self._follow(token)
+            if found is not None:
+                yield found
+            if self.broken:
+                return
+        yield from self._after()
+
+    def finish(self) -> Iterator[Element | Broken]:
+        """Say whether the file is whole."""
+        yield from self.feed(b"", at_end=True)
+        if not self._done and not self.broken:
+            reason = "the file ends before its JSON does"
+            if self._start is not None:
+                reason += f", inside the value that begins at byte {self._base + self._start}"
+            yield self._break(len(self._data), reason)
+
+    # -- the beginning and the end
+
+    def _begin(self, at_end: bool) -> Broken | None:
+        if len(self._data) < len(_BOM) and not at_end:
+            return None
+        skipped = len(_BOM) if self._data.startswith(_BOM) else 0
+        text = self._data[skipped:].lstrip(_SPACE)
+        if not text and not at_end:
+            return None
+        self._drop(len(self._data) - len(text))
+        self._begun = True
+        if not text.startswith((b"[", b"{")):
+            reason = "there is no JSON list or object" if text else "the file is empty"
+            return self._break(0, reason)
+        self._level = 1 if text.startswith(b"[") else 0
+        self._start = None if self._level else 0
+        return None
+
+    def _after(self) -> Iterator[Broken]:
+        """Let go of what is not needed any more, and look for text that does not belong there."""
+        if self._done:
+            rest = self._data[self._at :].lstrip(_SPACE)
+            if rest:
+                yield self._break(len(self._data) - len(rest), "there is more after its end")
+                return
+            self._drop(len(self._data))
+        elif self._start is None:
+            self._drop(self._at)
+        elif len(self._data) - self._start > self._limit:
+            reason = f"one value has more than {self._limit:,} bytes"
+            yield self._break(self._start, reason)
+
+    def _break(self, at: int, reason: str) -> Broken:
+        self.broken = True
+        return Broken(self._base + at, reason)
+
+    def _drop(self, count: int) -> None:
+        del self._data[:count]
+        self._base += count
+        self._at = max(0, self._at - count)
+        if self._start is not None:
+            self._start -= count
+
+    # -- following
+
+    def _token(self) -> bytes | None:
+        """Return the next bracket, comma or string; None when more bytes are needed."""
+        while True:
+            if self._in_string and not self._leave_string():
+                return None
+            if len(self._open) > max(self._level, 1) and (
+                flat := _FLAT.match(self._data, self._at)
+            ):
+                self._at = flat.end()
+            found = _TOKEN.search(self._data, self._at)
+            if found is None:
+                self._at = len(self._data)
+                return None
+            token = found.group()
+            if token != b'"':
+                self._at = found.end()
+                return bytes(token)
+            if len(self._data) - found.start() <= _SHORT:
+                self._at = found.start()
+                return None
+            self._in_string = True
+            self._at = found.end()
+            self._last = token
+
+    def _leave_string(self) -> bool:
+        found = _STRING_REST.match(self._data, self._at)
+        self._at = found.end() if found else self._at
+        if self._data[self._at : self._at + 1] != b'"':
+            return False
+        self._at += 1
+        self._in_string = False
+        return True
+
+    def _follow(self, token: bytes) -> Element | Broken | None:
+        before, self._last = self._last, token
+        depth = len(self._open)
+        if token in (b"[", b"{"):
+            self._open.append(token)
+            if depth == 0:
+                self._start = self._at if self._level else self._start
+            elif token == b"[" and not self._level and depth == 1 and before == _WRAPPER:
+                self._level = 2
+                self._start = self._at
+            return None
+        if token in _OPENED_BY:
+            return self._close(token)
+        if token == b"," and self._level and depth == self._level and self._start is not None:
+            self._after_comma = True
+            return self._element(self._at - 1, self._at)
+        return None
+
+    def _close(self, token: bytes) -> Element | Broken | None:
+        if not self._open or self._open[-1] != _OPENED_BY[token]:
+            return self._break(self._at - 1, f"a {token.decode()!r} closes nothing")
+        self._open.pop()
+        self._done = not self._open
+        if not self._level:
+            return self._element(self._at, None) if self._done else None
+        if len(self._open) != self._level - 1 or self._start is None:
+            return None
+        element = self._element(self._at - 1, None)
+        return element if element.raw or self._after_comma else None
+
+    def _element(self, end: int, next_start: int | None) -> Element:
+        start = self._start or 0
+        text = bytes(self._data[start:end])
+        at = self._base + start + len(text) - len(text.lstrip(_SPACE))
+        self._start = next_start
+        self._drop(end if next_start is None else next_start)
+        return Element(text.strip(_SPACE), at)

@@ -1,0 +1,138 @@
+"""An export into a store that has the conversation: what is missing there, or why not. Pure.
+
+A conversation is copied, both copies go on, and one comes back as an export. Turns have ids, so a
+turn is the same turn in both; what else a log holds is the same when its content is.
+
+What exists stays: nothing here is changed, ended differently, un-erased, or given another head.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ledger.errors import ImportInvalid
+
+Record = dict[str, Any]
+
+_BESIDE_TURNS = frozenset({"entry", "head", "program"})
+_NO_CONTENT = frozenset({"unreadable", "erased"})
+_PLACES = ("seq", "ledger", "shown_entries")
+"""Keys that say where a record stands in its own log, not what it is."""
+
+
+def missing(
+    exported: Sequence[Record], existing: Sequence[Record], *, source: str = "the export"
+) -> list[Record]:
+    """Return the records of an export that a conversation lacks, in order, to append as they are.
+
+    Added are: turns that are not here, with all their records; the rest of a turn that has not
+    ended here, when its records here are the beginning of those there; programs by version; entries
+    and other records that belong to no turn by content. `head` records are added only when nothing
+    is here yet: whether new turns move the head is for the one who appends them to say. A turn that
+    was erased on either side stays as it is here. What cannot be read there is not added.
+
+    Args: both as a store reads them, whole, in order. The result has no `seq`; it is for one append
+    that expects exactly `existing`, so all or none of it counts.
+    Raises: import-invalid: a turn has the same id and another content (its `turn` record, or its
+    first `ended` record, differs); nothing is to be appended then.
+    """
+    there, here = _Copy(exported), _Copy(existing)
+    _refuse_changed(there, here, source)
+    going_on = {turn for turn in there.of_turn if _goes_on(turn, there, here)}
+    added: list[Record] = []
+    places: dict[int, int] = {}
+    for place, record in enumerate(exported, 1):
+        if _is_missing(record, there, here, going_on):
+            added.append(_moved(record, places))
+            places[place] = len(existing) + len(added)
+        elif (known := here.places.get(_content(record))) is not None:
+            places[place] = known
+    return added
+
+
+class _Copy:
+    """One copy of a conversation, by what makes a record the same record in another copy."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.places: dict[str, int] = {}
+        """The place of the first record with a content."""
+        self.versions = {r.get("version") for r in records if r.get("kind") == "program"}
+        self.of_turn: dict[str, list[Record]] = {}
+        for place, record in enumerate(records, 1):
+            self.places.setdefault(_content(record), place)
+            if (turn := _turn(record)) is not None:
+                self.of_turn.setdefault(turn, []).append(record)
+
+    def first(self, turn: str, kind: str) -> Record | None:
+        """Return the record that counts of a kind, of which the first one does."""
+        return next((r for r in self.of_turn.get(turn, []) if r.get("kind") == kind), None)
+
+    def has(self, turn: str) -> bool:
+        """Say whether the turn itself is here, not only records that name it."""
+        return self.first(turn, "turn") is not None
+
+    def erased(self, turn: str) -> bool:
+        """Say whether the turn's content was taken out."""
+        return any(record.get("erased") is True for record in self.of_turn.get(turn, []))
+
+
+def _refuse_changed(there: _Copy, here: _Copy, source: str) -> None:
+    for turn in there.of_turn:
+        if there.erased(turn) or here.erased(turn):
+            continue
+        for kind in ("turn", "ended"):
+            one, other = there.first(turn, kind), here.first(turn, kind)
+            if one is not None and other is not None and _content(one) != _content(other):
+                what = "was asked" if kind == "turn" else "ended"
+                reason = f"turn {turn} {what} otherwise here; nothing was added"
+                raise ImportInvalid(source=source, reason=reason)
+
+
+def _is_missing(record: Record, there: _Copy, here: _Copy, going_on: set[str]) -> bool:
+    kind = record.get("kind")
+    if kind in _NO_CONTENT:
+        return False
+    if kind == "program":
+        return record.get("version") not in here.versions
+    if kind == "head":
+        return not here.places
+    turn = _turn(record)
+    if turn is None or not there.has(turn):
+        return _content(record) not in here.places
+    if not here.has(turn):
+        return True
+    return turn in going_on and _content(record) not in here.places
+
+
+def _goes_on(turn: str, there: _Copy, here: _Copy) -> bool:
+    """Say whether a turn goes on there from exactly where it stands here."""
+    if not here.has(turn) or here.first(turn, "ended") is not None or there.erased(turn):
+        return False
+    mine = [_content(record) for record in here.of_turn[turn]]
+    return mine == [_content(record) for record in there.of_turn[turn][: len(mine)]]
+
+
+def _turn(record: Record) -> str | None:
+    turn = record.get("turn")
+    return turn if isinstance(turn, str) and record.get("kind") not in _BESIDE_TURNS else None
+
+
+def _content(record: Record) -> str:
+    return json.dumps({k: v for k, v in record.items() if k not in _PLACES}, sort_keys=True)
+
+
+def _moved(record: Record, places: dict[int, int]) -> Record:
+    """Return a record without its place; the places it names become those they have here."""
+    moved = {key: value for key, value in record.items() if key not in ("seq", "ledger")}
+    shown = moved.get("shown_entries")
+    if isinstance(shown, list):
+        moved["shown_entries"] = list(_known(shown, places))
+    return moved
+
+
+def _known(shown: list[Any], places: dict[int, int]) -> Iterator[int]:
+    for place in shown:
+        if isinstance(place, int) and place in places:
+            yield places[place]

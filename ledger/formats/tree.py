@@ -1,0 +1,301 @@
+"""A source's tree of records, folded into turns. Pure; any format with parent pointers uses it.
+
+A turn is a prompt and one whole answer to it. Below a prompt the answers form a small tree of their
+own; every path through it is a turn:
+
+    prompt ── A1 ── A2 ── A3            a leaf: one turn, path A1 A2 A3
+                     ├─── B3            another path: A1 A2 B3, a sibling (same prompt, same parent)
+                     └─── prompt        the user goes on from A2: path A1 A2, a sibling too
+
+Structure comes from parent pointers alone. Records that are no part of the talk are walked through,
+and what stands below them hangs on the nearest kept record above. Prompts that follow each other
+with no answer between are one input: an unanswered prompt has nothing to continue from.
+
+**Which record names a path** ("the first record of the answer path that no sibling turn shares").
+Where paths part, the oldest way on keeps the records above it as its own, and each younger one
+begins with its own first record: above, A3 came first, so that turn is named by A1, the second by
+B3, and the third, which has no record of its own, by the prompt that ends it. An answer that is
+regenerated shares nothing, so it is named by its own first record. A path without an answer is
+named by nothing (null).
+
+Read so, the rule is stable. A source only grows at its leaves or by younger siblings: a longer path
+keeps its first record, a younger sibling takes none away from an older one. Had a shared record
+belonged to nobody, the first turn above would be named A1 until B3 appeared and A3 afterwards, and
+the next import would add it again as its own sibling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ledger.formats.base import DraftTurn, Message, Notes, turn_id
+from ledger.formats.nodes import Node, children_of, mended
+from ledger.records import times
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """A record that is part of the talk, and what hangs below it."""
+
+    node: Node
+    above: _Kept | None
+    asides: _Asides | None
+    below: list[_Kept] = field(default_factory=list)
+    answered: bool = False
+    """Whether an answer stands between its prompt and here, itself included."""
+    name: str | None = None
+    """The record that names the path through here."""
+    turn: str | None = None
+    """The id of the turn whose path ends here."""
+
+    eldest: _Kept | None = None
+    """The oldest of `below`, once it was asked for."""
+
+    @property
+    def prompts(self) -> list[_Kept]:
+        return [kept for kept in self.below if kept.node.kind == "prompt"]
+
+    @property
+    def way_on(self) -> _Kept | None:
+        """The oldest record below: it continues the path that is named above."""
+        if self.eldest is None and self.below:
+            self.eldest = _oldest(self.below)
+        return self.eldest
+
+
+@dataclass(slots=True, eq=False)
+class _Asides:
+    """Hidden records on the way down, as a chain, so that a long one is shared and not copied."""
+
+    node: Node
+    before: _Asides | None
+
+
+Pair = Callable[[list[Message]], list[Message]]
+
+
+class Tree:
+    """The turns of one conversation.
+
+    Args: nodes: in the order of the source; ids that come twice, parents that are not there and
+    circles are mended, with a note. pair: gives tool results the ids of their calls, in the
+    messages of one turn.
+    """
+
+    def __init__(
+        self, nodes: Iterable[Node], *, format: str, conversation: str, notes: Notes, pair: Pair
+    ) -> None:
+        self._format = format
+        self._conversation = conversation
+        self._pair = pair
+        self._at: dict[str, _Kept | None] = {}
+        by_id = mended(nodes, notes)
+        kept = list(self._keep(by_id))
+        for one in kept:
+            _name(one)
+        self.turns = list(self._turns(kept, notes))
+
+    def turn_at(self, node: str) -> str | None:
+        """Return the id of the turn a record belongs to; the oldest one when several share it."""
+        kept = self._at.get(node)
+        while kept is not None and kept.turn is None:
+            kept = kept.way_on
+        return kept.turn if kept is not None else None
+
+    # -- what is kept
+
+    def _keep(self, nodes: dict[str, Node]) -> Iterator[_Kept]:
+        """Yield the records that are part of the talk, parents first, and hang them together."""
+        children = children_of(nodes.values())
+        stack: list[tuple[Node, _Kept | None, _Asides | None]] = [
+            (node, None, None) for node in reversed(children.get(None, []))
+        ]
+        while stack:
+            node, above, asides = stack.pop()
+            kind = node.kind
+            if kind == "aside" or (kind == "step" and above is None):
+                asides = _Asides(node, asides)
+            elif kind != "nothing":
+                above = _Kept(node, above, asides)
+                asides = None
+                if above.above is not None:
+                    above.above.below.append(above)
+                yield above
+            self._at[node.id] = above
+            stack += [(child, above, asides) for child in reversed(children.get(node.id, []))]
+
+    # -- what becomes a turn
+
+    def _turns(self, kept: list[_Kept], notes: Notes) -> Iterator[DraftTurn]:
+        attempts = _attempts(kept, notes)
+        for end in kept:
+            if end.node.kind == "prompt":
+                if not end.below:
+                    yield self._turn(end, None)
+            elif prompts := end.prompts:
+                named_above = end.way_on is not None and end.way_on.node.kind == "prompt"
+                yield self._turn(end, end.name if named_above else _oldest(prompts).node.id)
+            elif not end.below and end.answered:
+                yield self._turn(end, end.name)
+            elif not end.below and attempts.get(end) is None:
+                yield self._turn(end, None)
+        for lost, first in attempts.items():
+            if first is not None:
+                lost.turn = first.turn
+
+    def _turn(self, end: _Kept, name: str | None) -> DraftTurn:
+        prompts, path = _way(end)
+        top = prompts[0] if prompts else path[0]
+        user = prompts[-1].node if prompts else None
+        end.turn = turn_id(
+            self._format,
+            self._conversation,
+            user.id if user else None,
+            name,
+            user.created if user else None,
+        )
+        nodes = [kept.node for kept in path]
+        return DraftTurn(
+            id=end.turn,
+            parent=top.above.turn if top.above else None,
+            inputs={"message": "\n\n".join(kept.node.text for kept in prompts)},
+            outputs={"result": _joined(nodes)} if name is not None else None,
+            state="done" if name is not None else "abandoned",
+            model=_last(node.model for node in nodes),
+            usage=None,
+            messages_in=_messages(prompts),
+            messages_out=self._pair(_messages(path)),
+            source=self._source(prompts, path, user),
+        )
+
+    def _source(self, prompts: list[_Kept], path: list[_Kept], user: Node | None) -> dict[str, Any]:
+        nodes = [kept.node for kept in prompts + path]
+        first, last = nodes[0], nodes[-1]
+        context = [node.id for kept in prompts + path for node in _aside_nodes(kept)]
+        source: dict[str, Any] = {
+            "format": self._format,
+            "conversation": self._conversation,
+            "records": [node.id for node in nodes],
+            "prompt": user.id if user else None,
+            "context": context or None,
+            "created": _time(first.created),
+            "updated": _time(last.updated or last.created),
+            "cut": _cut([kept.node for kept in path]),
+        }
+        return {key: value for key, value in source.items() if value is not None}
+
+
+# -- naming paths ----------------------------------------------------------------------------------
+
+
+def _name(kept: _Kept) -> None:
+    """Say what names the path through a record; its parent was named before."""
+    node, above = kept.node, kept.above
+    if node.kind == "prompt":
+        return
+    if above is None or above.node.kind == "prompt":
+        kept.name = node.id
+        kept.answered = node.kind == "answer"
+    else:
+        kept.name = above.name if above.way_on is kept else node.id
+        kept.answered = above.answered or node.kind == "answer"
+
+
+def _oldest(siblings: list[_Kept]) -> _Kept:
+    """Return the oldest sibling: by time when all have one, else (and when equal) the first.
+
+    Time, because lists of children may be absent in one export and there in the next, and the order
+    of the records may be any; it says here who was first, never what follows what.
+    """
+    moments = [kept.node.created for kept in siblings]
+    known = [moment for moment in moments if moment is not None]
+    if len(known) < len(siblings):
+        return siblings[0]
+    return siblings[moments.index(min(known))]
+
+
+def _attempts(kept: list[_Kept], notes: Notes) -> dict[_Kept, _Kept | None]:
+    """Return the leaves with steps and no answer; each but a prompt's oldest yields to that one.
+
+    They have one name, null. What the others hold is in the source's own record.
+    """
+    by_prompt: dict[_Kept, list[_Kept]] = {}
+    for one in kept:
+        if not one.below and one.node.kind == "step" and not one.answered:
+            prompt = one.above
+            while prompt is not None and prompt.node.kind != "prompt":
+                prompt = prompt.above
+            if prompt is not None:
+                by_prompt.setdefault(prompt, []).append(one)
+    found: dict[_Kept, _Kept | None] = {}
+    for leaves in by_prompt.values():
+        first = _oldest(leaves)
+        notes.counts["unanswered attempts beside another left out"] += len(leaves) - 1
+        found.update((leaf, None if leaf is first else first) for leaf in leaves)
+    return found
+
+
+# -- one turn --------------------------------------------------------------------------------------
+
+
+def _way(end: _Kept) -> tuple[list[_Kept], list[_Kept]]:
+    """Return the prompts and the answer path of the turn that ends here, each from the top."""
+    path: list[_Kept] = []
+    prompts: list[_Kept] = []
+    at: _Kept | None = end
+    while at is not None and at.node.kind != "prompt":
+        path.append(at)
+        at = at.above
+    while at is not None and at.node.kind == "prompt":
+        prompts.append(at)
+        at = at.above
+    return prompts[::-1], path[::-1]
+
+
+def _aside_nodes(kept: _Kept) -> list[Node]:
+    nodes: list[Node] = []
+    asides = kept.asides
+    while asides is not None:
+        nodes.append(asides.node)
+        asides = asides.before
+    return nodes[::-1]
+
+
+def _messages(path: list[_Kept]) -> list[Message]:
+    return [
+        message
+        for kept in path
+        for node in (*_aside_nodes(kept), kept.node)
+        for message in node.messages
+    ]
+
+
+def _joined(path: list[Node]) -> str:
+    """Join what was said back; a piece that only ran out of room goes on without a gap."""
+    out = ""
+    whole = True
+    for node in path:
+        if node.kind == "answer" and node.text:
+            out += ("\n\n" if out and whole else "") + node.text
+            whole = node.cut != "length"
+    return out
+
+
+def _cut(path: list[Node]) -> str | None:
+    if path and not any(node.kind == "answer" for node in path):
+        return _last(node.cut for node in path) or "no_answer"
+    return path[-1].cut if path else None
+
+
+def _last(values: Iterable[str | None]) -> str | None:
+    found = None
+    for value in values:
+        found = value or found
+    return found
+
+
+def _time(moment: datetime | None) -> str | None:
+    return times.to_text(moment) if moment else None

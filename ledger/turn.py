@@ -1,0 +1,217 @@
+"""A turn as its records say: its values decoded when asked for, its neighbours as turns."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ledger.errors import TurnUnknown
+from ledger.records import kinds, messages, times
+from ledger.turns.log import Log
+from ledger.turns.world import World
+from ledger.views.nodes import Node, model_of
+from ledger.views.text import one_line
+
+
+class Turn:
+    """One turn of a conversation. Equal to any other view of the same turn.
+
+    Asked of a turn that has not ended, the log is read again, so its state is the present one.
+    Values are fresh copies: changing them changes nothing. Every output is also an attribute.
+    """
+
+    def __init__(self, log: Log, world: World, turn: str) -> None:
+        self._log = log
+        self._world = world
+        self._id = turn
+
+    # -- what it is
+
+    @property
+    def id(self) -> str:
+        """Its id, known before its program was called: a lower-case UUIDv7."""
+        return self._id
+
+    @property
+    def conversation(self) -> str:
+        """The id of its conversation."""
+        return self._log.conversation
+
+    @property
+    def ordinal(self) -> int:
+        """Its number among the conversation's turns in log order: 1, 2, 3, for ever."""
+        return self._node.ordinal
+
+    @property
+    def parent(self) -> Turn | None:
+        """The turn that it continues; None for the first of a line."""
+        parent = self._node.parent
+        return None if parent is None else self._other(parent)
+
+    @property
+    def children(self) -> list[Turn]:
+        """The turns that continue it, in log order."""
+        return [self._other(child) for child in self._log.read().children(self._id)]
+
+    @property
+    def request_id(self) -> str | None:
+        """The request id it was sent with."""
+        return self._node.record.request_id
+
+    @property
+    def source(self) -> dict[str, Any] | None:
+        """Where an imported turn comes from: format, conversation, source ids and times."""
+        found: dict[str, Any] | None = self._value(self._node.record.source)
+        return found
+
+    # -- what went in and came out
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What was sent, by name."""
+        return dict(self._value(self._node.record.inputs) or {})
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """Every output by name; empty until it is done."""
+        ended = self._node.ended
+        return {} if ended is None else dict(self._value(ended.outputs) or {})
+
+    @property
+    def result(self) -> Any:
+        """The answer; None until it is done."""
+        ended = self._node.ended
+        if ended is None or ended.state != "done":
+            return None
+        if kinds.has(ended.value):
+            return self._value(ended.value)
+        return self.outputs.get(self._log.history.answer_name(self._id))
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """Everything it added to the conversation: the user side, then all that came after.
+
+        Provider-neutral messages. Made from inputs and outputs when none were recorded.
+        """
+        node = self._node
+        asked = self._value(node.record.messages)
+        answered = None if node.ended is None else self._value(node.ended.messages)
+        if asked is None:
+            asked = messages.from_inputs(self.inputs)
+        if answered is None:
+            answered = messages.from_result(self.result) if self.outputs else []
+        return [*asked, *answered]
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        """How it failed: `type`, and `code` and `message` where known."""
+        ended = self._node.ended
+        found: dict[str, Any] | None = None if ended is None else self._value(ended.error)
+        return found
+
+    # -- how it went
+
+    @property
+    def state(self) -> str:
+        """`running`, `waiting`, `interrupted`, `done`, `failed`, `stopped` or `abandoned`, now."""
+        node = self._node
+        if node.ended is not None:
+            return node.ended.state
+        return self._log.history.state(self._id, now=self._world.now())
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered, or the one it was sent to."""
+        return model_of(self._node)
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Token counts, summed over every model call inside it."""
+        ended = self._node.ended
+        return {} if ended is None else dict(self._value(ended.usage) or {})
+
+    @property
+    def started(self) -> datetime | None:
+        """When it was sent: an imported turn by its source's clock, any other by the record's."""
+        return self._source_time("created") or times.from_text(self._node.record.at)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When it ended, by the same clock as `started`; None before."""
+        ended = self._node.ended
+        if ended is None:
+            return None
+        return self._source_time("updated") or times.from_text(ended.at)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long its program ran, in seconds."""
+        ended = self._node.ended
+        return None if ended is None else ended.seconds
+
+    # -- what it rests on
+
+    @property
+    def saw(self) -> list[Turn]:
+        """The earlier turns it was shown, in order."""
+        history = self._log.read()
+        return [self._other(turn) for turn in history.saw(self._id) if turn in history]
+
+    @property
+    def reads(self) -> list[Turn]:
+        """A merge: the turns it was made from."""
+        named = self._value(self._node.record.reads)
+        history = self._log.history
+        return [self._other(t) for t in named or [] if isinstance(t, str) and t in history]
+
+    @property
+    def made_by(self) -> dict[str, Any] | None:
+        """A merge: the program that made it: `name`, `version`, `call`."""
+        found: dict[str, Any] | None = self._value(self._node.record.made_by)
+        return found
+
+    # -- as Python sees it
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        outputs = self.outputs
+        if name in outputs:
+            return outputs[name]
+        raise AttributeError(f"a turn has no {name!r}; its outputs: {', '.join(outputs) or 'none'}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Turn):
+            return NotImplemented
+        return (self._id, self.conversation) == (other._id, other.conversation)
+
+    def __hash__(self) -> int:
+        return hash((self._id, self.conversation))
+
+    def __repr__(self) -> str:
+        state = self.state
+        asked = " ".join(one_line(value, 40) for value in self.inputs.values())
+        answer = one_line(self.result, 50) if state == "done" else f"[{state}]"
+        return f"<Turn {self.ordinal} {self._id[-8:]} {asked} -> {answer}>"
+
+    # -- inside
+
+    @property
+    def _node(self) -> Node:
+        history = self._log.history
+        if self._id not in history or history.node(self._id).ended is None:
+            history = self._log.read()
+        if self._id not in history:
+            raise TurnUnknown(conversation=self.conversation, turn=self._id)
+        return history.node(self._id)
+
+    def _other(self, turn: str) -> Turn:
+        return Turn(self._log, self._world, turn)
+
+    def _value(self, payload: Any) -> Any:
+        return kinds.payload(payload, self._node.record.seq, f"turn {self._id}")
+
+    def _source_time(self, key: str) -> datetime | None:
+        source = self.source
+        text = source.get(key) if isinstance(source, dict) else None
+        return times.from_text(text) if isinstance(text, str) else None

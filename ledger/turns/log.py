@@ -1,0 +1,114 @@
+"""One conversation's log as the shells use it: read, fold, decide, append, again on conflict.
+
+The condition of an append guards what was decided: the decision is made again whenever the log grew
+meanwhile. A conflict is known by its `code`, never by its class, since other people's stores raise
+their own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ledger.errors import DamageWarning
+from ledger.records.kinds import NewRecord
+from ledger.views import History
+
+POLL_S = 0.1
+"""How often a store without `wait` is asked again."""
+
+
+class ReadsAndAppends(Protocol):
+    """The two methods that make a store."""
+
+    def append(self, conversation: str, records: Any, *, expect: int | None = None) -> int:
+        """See `ledger.stores.base.Store.append`."""
+        ...
+
+    def read(self, conversation: str, after: int = 0) -> Any:
+        """See `ledger.stores.base.Store.read`."""
+        ...
+
+
+class Log:
+    """A conversation in a store, with what was folded of it so far. Safe to share by threads."""
+
+    def __init__(self, store: ReadsAndAppends, conversation: str) -> None:
+        self.store = store
+        self.conversation = conversation
+        self.lock = threading.RLock()
+        self.history = History(conversation)
+        self._position: int = 0
+        self._scan = getattr(store, "scan", store.read)
+        self._warned = False
+
+    def read(self) -> History:
+        """Fold what was appended since the last read, and return the history.
+
+        A log that was deleted or replaced meanwhile is read again from its start.
+        """
+        with self.lock:
+            try:
+                records = self._scan(self.conversation, self._position)
+            except Exception as error:
+                if getattr(error, "code", None) != "store-gone":
+                    raise
+                self.history = History(self.conversation)
+                records = self._scan(self.conversation, 0)
+            if records:
+                self.history.extend(records)
+            self._position = getattr(records, "position", self.history.position)
+            if self.history.unreadable and not self._warned:
+                self._warn()
+            return self.history
+
+    def _warn(self) -> None:
+        """Tell once of lines that are damaged. What cannot be read for another reason is no damage."""
+        self._warned = True
+        damage = getattr(self.store, "damage", None)
+        found = damage(self.conversation) if callable(damage) else ()
+        if found:
+            lines = ", ".join(str(finding.seq) for finding in found[:5])
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            warnings.warn(
+                f"conversation {self.conversation}: records {lines}{more} are damaged and left out; "
+                "the rest is usable; `turn-ledger verify` tells more",
+                DamageWarning,
+                stacklevel=3,
+            )
+
+    def append(self, decide: Callable[[History], list[NewRecord]]) -> History:
+        """Append what `decide` answers to the log as it is, and return the history with it.
+
+        `decide` is asked again, with a newer history, as long as others append first; it refuses by
+        raising, and then nothing is appended. No records: nothing is appended.
+        """
+        while True:
+            with self.lock:
+                history = self.read()
+                records = decide(history)
+                if not records:
+                    return history
+                try:
+                    self.store.append(self.conversation, records, expect=self._position)
+                except Exception as error:
+                    if getattr(error, "code", None) != "store-conflict":
+                        raise
+                    continue
+                return self.read()
+
+    def add(self, records: list[NewRecord]) -> History:
+        """Append records whatever the log holds: what is true of any log, such as a stop."""
+        self.store.append(self.conversation, records)
+        return self.read()
+
+    def wait(self, timeout_s: float) -> None:
+        """Block until the log grew past what was read, or the time is up."""
+        wait = getattr(self.store, "wait", None)
+        if callable(wait):
+            wait(self.conversation, self._position, timeout_s)
+        else:
+            time.sleep(min(timeout_s, POLL_S))

@@ -1,0 +1,44 @@
+"""How a run of a program becomes the outcome that its `ended` record keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger.turns.commands import Outcome
+from ledger.turns.current import Running
+
+ERROR_LIMIT = 10_000
+"""How many characters of an exception's text a record keeps."""
+
+
+def done(answer: str, value: Any, running: Running, seconds: float) -> Outcome:
+    """Return the outcome of a program that returned."""
+    return Outcome(state="done", outputs={answer: value}, value=value, **_noted(running, seconds))
+
+
+def failed(error: BaseException, running: Running, seconds: float) -> Outcome:
+    """Return the outcome of a program that raised."""
+    return Outcome(state="failed", error=describe_error(error), **_noted(running, seconds))
+
+
+def describe_error(error: BaseException) -> dict[str, Any]:
+    """Return an exception as a record keeps it: `type`, `message`, and `code` when it has one.
+
+    What in its text is no text (a lone surrogate) becomes `?`; a text over the limit is cut.
+    """
+    try:
+        text = str(error)
+    except Exception:
+        text = "(it could not say)"
+    text = text[:ERROR_LIMIT].encode("utf-8", "replace").decode()
+    told = {"type": type(error).__name__, "message": text}
+    code = getattr(error, "code", None)
+    return {**told, "code": code} if type(code) is str else told
+
+
+def _noted(running: Running, seconds: float) -> dict[str, Any]:
+    return {
+        "model": running.model,
+        "usage": dict(running.usage),
+        "seconds": round(seconds, 6),
+    }

@@ -1,0 +1,324 @@
+"""What both faces share of a conversation: where a caller stands, and how its turns are decided.
+
+A `View` reads no log and writes none; it is given histories. `Start` and `Record` are decisions in
+the making: a shell appends what `decide` answers, asks again on a conflict, waits when told which
+turn to wait for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from inspect import BoundArguments
+from types import EllipsisType
+from typing import Any, Protocol
+
+from ledger.errors import Nested, TurnUnknown
+from ledger.records import kinds, messages, values
+from ledger.records.kinds import NewRecord
+from ledger.turns import commands, current, programs
+from ledger.turns.commands import Outcome, Sent
+from ledger.turns.world import World
+from ledger.views import History, Rule
+from ledger.views.place import Cursor, Sends
+
+
+class IsTurn(Protocol):
+    """A turn as an object: anything with these two."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def conversation(self) -> str:
+        """The id of its conversation."""
+        ...
+
+
+TurnLike = IsTurn | str | int
+"""What names a turn: the turn, its id or a part of it, its ordinal."""
+
+
+SHORTEST_PART = 4
+"""How many characters of an id name a turn, at least."""
+
+
+class View:
+    """Where a caller stands in a conversation, and what its next turn would be made with."""
+
+    def __init__(
+        self,
+        conversation: str,
+        program: programs.Program | None,
+        *,
+        rule: Rule,
+        sends: Sends,
+        settings: Mapping[str, Any],
+        world: World,
+        cursor: Cursor,
+    ) -> None:
+        self.conversation = conversation
+        self.program = program
+        self.rule = rule
+        self.sends = sends
+        self.settings = dict(settings)
+        self.world = world
+        self.cursor = cursor
+
+    def at(self, cursor: Cursor) -> View:
+        """Return the same view standing elsewhere."""
+        return View(
+            self.conversation,
+            self.program,
+            rule=self.rule,
+            sends=self.sends,
+            settings=self.settings,
+            world=self.world,
+            cursor=cursor,
+        )
+
+    def find(self, history: History, turn: TurnLike) -> str:
+        """Return the id of the turn that a caller names. Raises: turn-unknown, TypeError."""
+        if isinstance(turn, int) and not isinstance(turn, bool):
+            return self._by_ordinal(history, turn)
+        if isinstance(turn, str):
+            return self._by_text(history, turn)
+        named = getattr(turn, "id", None)
+        if not isinstance(named, str):
+            raise TypeError(f"a turn is named by a Turn, an id or an ordinal, not {turn!r}")
+        if getattr(turn, "conversation", None) != self.conversation or named not in history:
+            raise TurnUnknown(conversation=self.conversation, turn=named)
+        return named
+
+    def _by_ordinal(self, history: History, ordinal: int) -> str:
+        count = len(history.order)
+        if 1 <= ordinal <= count:
+            return history.order[ordinal - 1]
+        reason = f"is no ordinal; it has {count} turns"
+        raise TurnUnknown(conversation=self.conversation, turn=str(ordinal), reason=reason)
+
+    def _by_text(self, history: History, text: str) -> str:
+        if text in history:
+            return text
+        if len(text) < SHORTEST_PART:
+            reason = f"is no turn id, and too short to be a part of one ({SHORTEST_PART} or more)"
+            raise TurnUnknown(conversation=self.conversation, turn=text, reason=reason)
+        fits = [turn for turn in history.order if text in turn]
+        if len(fits) == 1:
+            return fits[0]
+        reason = f"is part of {len(fits)} turn ids" if fits else "is not a turn of it"
+        raise TurnUnknown(conversation=self.conversation, turn=text, reason=reason)
+
+    def done(self, history: History, turn: TurnLike | None, reason: str) -> str | None:
+        """Return the id of a turn that must be done; of None: None. Raises: turn-state."""
+        if turn is None:
+            return None
+        return commands.done_parent(history, self.find(history, turn), reason)
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[BoundArguments, dict[str, Any], dict[str, Any]]:
+        """Return the program's bound call, its inputs by recorded name, and the turn's settings.
+
+        Raises: TypeError: there is no program, or the inputs do not fit. record-invalid.
+        """
+        if self.program is None:
+            raise TypeError("this conversation was opened without a program: record turns into it")
+        known = {"lm", *self.settings}
+        settings = {k: v for k, v in kwargs.items() if k in known and not self.program.parameter(k)}
+        rest = {k: v for k, v in kwargs.items() if k not in settings}
+        bound, inputs = self.program.bind(args, rest)
+        values.check(inputs, "inputs", references=False)
+        return bound, inputs, {**self.settings, **settings}
+
+    def refuse_nested(self) -> None:
+        """Refuse a send from inside a turn: it would wait for itself. Raises: conversation-nested."""
+        outer = current.running_turn()
+        if outer is not None:
+            raise Nested(conversation=self.conversation, turn=outer.turn)
+
+    def recorded_program(self, inputs: list[str], outputs: list[str]) -> programs.Description:
+        """Return the program of a recorded turn: this view's when the fields are its, else `recorded`."""
+        if self.program is not None:
+            own = self.program.description
+            if sorted(f["name"] for f in own.fields) == sorted([*inputs, *outputs]):
+                return own
+        return programs.recorded(inputs, outputs)
+
+    def merged_program(self, history: History, merged: str) -> programs.Description:
+        """Return the program a merge belongs to: this view's, else that of the first merged turn."""
+        if self.program is not None:
+            return self.program.description
+        node = history.node(merged)
+        known = history.programs.get(node.record.program)
+        if known is not None:
+            return programs.of_record(known)
+        inputs = kinds.payload(node.record.inputs, node.seq) or {}
+        outputs = kinds.payload(node.ended.outputs, node.seq) if node.ended is not None else {}
+        return programs.recorded(list(inputs), list(outputs or {}))
+
+
+class Making(ABC):
+    """A turn in the making: asked with each newer history until its records are appended."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.turn = view.world.turn_id()
+        self.repeats: str | None = None
+        """The turn that was already made for the same request."""
+        self.waits_for: str | None = None
+        """The running turn to wait for before asking again."""
+
+    def decide(self, history: History) -> list[NewRecord]:
+        """Return the records to append; none while it repeats a turn or waits for one."""
+        self.repeats = self._repeats(history)
+        if self.repeats is not None:
+            return []
+        parent, self.waits_for = self._parent(history)
+        return self._records(history, parent) if self.waits_for is None else []
+
+    def _repeats(self, history: History) -> str | None:
+        return None
+
+    def _parent(self, history: History) -> tuple[str | None, str | None]:
+        """Return where the turn goes, and the turn to wait for first; or refuse."""
+        view = self.view
+        at = view.cursor.resolve(history)
+        place = history.place(now=view.world.now(), sends=view.sends, at=at)
+        if place.refusal is not None:
+            raise place.refusal
+        return place.parent, place.waits_for
+
+    @abstractmethod
+    def _records(self, history: History, parent: str | None) -> list[NewRecord]:
+        """Return the records of the turn, its parent decided."""
+
+
+class Start(Making):
+    """A turn that a program is about to run."""
+
+    def __init__(
+        self,
+        view: View,
+        program: programs.Program,
+        inputs: dict[str, Any],
+        *,
+        settings: Mapping[str, Any],
+        request_id: str | None,
+    ) -> None:
+        super().__init__(view)
+        if request_id is not None and not isinstance(request_id, str):
+            raise TypeError(f"request_id is text, not {type(request_id).__name__}")
+        self._program = program.description
+        self._inputs = inputs
+        self._lm = settings.get("lm")
+        self._request_id = request_id
+
+    def _repeats(self, history: History) -> str | None:
+        return commands.repeated(history, self._request_id, self._inputs)
+
+    def _records(self, history: History, parent: str | None) -> list[NewRecord]:
+        sent = Sent(
+            turn=self.turn,
+            parent=parent,
+            inputs=self._inputs,
+            request_id=self._request_id,
+            lm=self._lm if isinstance(self._lm, str) else None,
+        )
+        return commands.start(
+            history,
+            sent,
+            program=self._program,
+            rule=self.view.rule,
+            now=self.view.world.now(),
+            holder=self.view.world.holder(),
+        )
+
+
+class Record(Making):
+    """A turn that was made elsewhere."""
+
+    def __init__(
+        self,
+        view: View,
+        inputs: dict[str, Any],
+        outputs: dict[str, Any],
+        *,
+        parent: TurnLike | EllipsisType | None = ...,
+        model: str | None = None,
+        usage: Mapping[str, int] | None = None,
+        saw: Iterable[TurnLike] | None = None,
+        exchange: list[dict[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(view)
+        current.check_model(model)
+        values.check(inputs, "inputs", references=False)
+        values.check(outputs, "outputs", references=False)
+        asked, answered = (None, None)
+        if exchange is not None:
+            asked, answered = messages.split(messages.check(exchange))
+        self._program = view.recorded_program(list(inputs), list(outputs))
+        self._sent = Sent(turn=self.turn, parent=None, inputs=inputs, messages=asked)
+        self._outcome = Outcome(
+            state="done",
+            outputs=outputs,
+            value=outputs.get(self._program.answer),
+            model=model,
+            usage=current.whole_counts(usage or {}),
+            messages=answered,
+        )
+        self._named = parent
+        self._saw = None if saw is None else list(saw)
+
+    def _parent(self, history: History) -> tuple[str | None, str | None]:
+        if isinstance(self._named, EllipsisType):
+            return super()._parent(history)
+        reason = "only a turn that is done can be continued"
+        return self.view.done(history, self._named, reason), None
+
+    def _records(self, history: History, parent: str | None) -> list[NewRecord]:
+        self._sent.parent = parent
+        if self._saw is None:
+            saw = history.shown(parent, self.view.rule).saw
+        else:
+            saw = [{"call": self.view.find(history, turn)} for turn in self._saw]
+        now = self.view.world.now()
+        return commands.record(
+            history, self._sent, self._outcome, program=self._program, saw=saw, now=now
+        )
+
+
+class Merge(Making):
+    """A turn whose answer another program made from several."""
+
+    def __init__(
+        self,
+        view: View,
+        merged: list[str],
+        outputs: dict[str, Any],
+        *,
+        inputs: dict[str, Any],
+        landing: str | None,
+        program: programs.Description,
+        made_by: dict[str, Any],
+    ) -> None:
+        super().__init__(view)
+        values.check(outputs, "outputs", references=False)
+        self._landing = landing
+        self._program = program
+        self._sent = Sent(
+            turn=self.turn, parent=landing, inputs=inputs, reads=merged, made_by=made_by
+        )
+        answer = outputs.get(program.answer)
+        self._outcome = Outcome(state="done", outputs=outputs, value=answer)
+
+    def _parent(self, history: History) -> tuple[str | None, str | None]:
+        return self._landing, None
+
+    def _records(self, history: History, parent: str | None) -> list[NewRecord]:
+        now = self.view.world.now()
+        return commands.record(
+            history, self._sent, self._outcome, program=self._program, saw=[], now=now
+        )

@@ -1,0 +1,145 @@
+"""A conversation drawn as text: its tree, and what a next turn would be shown.
+
+The line that leads to the head (else the newest) goes straight down the column; every other child
+begins a branch, indented, before the line goes on. So a long conversation with abandoned answers
+stays flat, and no depth of it costs recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ledger.errors import StoreCorrupt
+from ledger.records import kinds
+from ledger.views.history import History
+from ledger.views.nodes import Node, model_of, readable_reads
+from ledger.views.text import one_line
+
+_DEEPEST = 30
+"""Characters of branch lines that are drawn; deeper branches are marked, not indented further."""
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """What a next turn would be shown."""
+
+    parent: str | None
+    """The turn it would continue."""
+    inputs: dict[str, Any]
+    """Its own inputs, by name, as they would be recorded."""
+    saw: list[dict[str, Any]]
+    """The entries of its record."""
+    rows: list[dict[str, Any]]
+    """Each earlier turn's inputs and outputs by name, in order: what `earlier()` gives."""
+
+    def __str__(self) -> str:
+        lines = []
+        for number, row in enumerate([*self.rows, self.inputs] if self.inputs else self.rows, 1):
+            label = "next" if number > len(self.rows) else f"{number:>4}"
+            lines += [f"{label}  {name}: {one_line(value, 100)}" for name, value in row.items()]
+        return "\n".join(lines) or "nothing"
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """The tree of a conversation, as lines of text; `str` joins them."""
+
+    lines: list[str]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    __repr__ = __str__
+
+
+def tree(
+    history: History,
+    *,
+    conversation: str,
+    title: str | None,
+    head: str | None,
+    now: datetime,
+    width: int,
+) -> Tree:
+    """Draw every turn: ordinal, what was asked and answered, state, model, merges, the head."""
+    count, heads = len(history.order), len(history.heads())
+    named = f" · {one_line(title, 60)}" if title else ""
+    turns = "turn" if count == 1 else "turns"
+    first = f"{conversation}{named} · {count} {turns}, {heads} head{'' if heads == 1 else 's'}"
+    digits = len(str(count))
+    lines = [one_line(first, width)]
+    for turn, start, prefix in _walk(history, head):
+        lines.append(start + _turn(history, turn, digits, width - len(prefix), now, head))
+    return Tree(lines)
+
+
+def _walk(history: History, head: str | None) -> Iterator[tuple[str, str, str]]:
+    """Give each turn with what its line begins with, depth first, without recursion."""
+    main = set(history.branch(head)) if head is not None else set()
+    stack = [(root, "", "") for root in reversed(_ordered(history.children(None), main))]
+    while stack:
+        turn, start, prefix = stack.pop()
+        yield turn, start, prefix
+        children = _ordered(history.children(turn), main)
+        branch, inner = prefix + "├─ ", prefix + "│  "
+        if len(prefix) >= _DEEPEST:
+            branch, inner = prefix[:-1] + "⋯", prefix
+        if children:
+            stack.append((children[-1], prefix, prefix))
+        stack += [(child, branch, inner) for child in reversed(children[:-1])]
+
+
+def _ordered(turns: list[str], main: set[str]) -> list[str]:
+    """Put the child that the line goes on with last."""
+    return sorted(turns, key=lambda turn: turn in main)
+
+
+def _turn(
+    history: History, turn: str, digits: int, width: int, now: datetime, head: str | None
+) -> str:
+    node = history.node(turn)
+    marks = _marks(history, node, now)
+    if turn == head:
+        marks.append("◂ head")
+    tail = ("  " + " ".join(marks)) if marks else ""
+    number = f"{node.ordinal:>{digits}}  "
+    room = max(16, width - len(number) - len(tail))
+    asked, answered = spoken(history, node)
+    if answered is None:
+        return number + one_line(asked, room) + tail
+    left = one_line(asked, max(8, min(len(asked), room // 2 - 3)))
+    return f"{number}{left} → {one_line(answered, room - len(left) - 3)}{tail}"
+
+
+def _marks(history: History, node: Node, now: datetime) -> list[str]:
+    state = history.state(node.id, now=now)
+    marks = [] if state == "done" else [f"[{state}]"]
+    if model := model_of(node):
+        marks.append(f"({one_line(model, 24)})")
+    reads = [history.node(t).ordinal for t in readable_reads(history, node)]
+    if reads:
+        marks.append("merges " + ", ".join(map(str, reads)))
+    return marks
+
+
+def spoken(history: History, node: Node) -> tuple[str, str | None]:
+    """Return what was asked and what was answered, as text; a damaged value says so."""
+    try:
+        inputs = kinds.payload(node.record.inputs, node.record.seq) or {}
+        asked = "  ".join(_plain(value) for value in inputs.values())
+    except StoreCorrupt:
+        asked = "(unreadable)"
+    if node.ended is None or node.ended.state != "done":
+        return asked, None
+    try:
+        outputs = kinds.payload(node.ended.outputs, node.ended.seq) or {}
+    except StoreCorrupt:
+        return asked, "(unreadable)"
+    answer = history.answer_name(node.id)
+    return asked, _plain(outputs.get(answer)) if answer in outputs else _plain(outputs)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,265 @@
+"""The fold: a conversation's records, in order, become the tree of its turns.
+
+Rules, each at its function below. The log's order decides, by place; what a record says of its own
+place is not asked. The first record of a turn id counts, and the first `ended` of a turn; after
+that its leases and waits are no news. A parent must stand earlier, else the turn is a root. A
+record that names an unknown turn is skipped. A record of an unknown kind, or one that cannot be
+read, moves the position and nothing else. So folding never fails, and folding in parts gives what
+folding the whole gives.
+
+Nothing is decoded and no clock is asked here: what a question needs, it reads when it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Self
+
+from ledger.records import kinds
+from ledger.views import branches, context, lineage, place, states
+from ledger.views.nodes import Node, Tree, reads
+
+_NOBODY: states.Dead = frozenset()
+
+
+class History(Tree):
+    """What a conversation's records mean, as far as they were folded.
+
+    Every question that names a turn raises turn-unknown when it is not one. Lists that are returned
+    are fresh, except `order`.
+    """
+
+    @classmethod
+    def of(
+        cls, records: Iterable[kinds.Recorded | Mapping[str, Any]], *, conversation: str = ""
+    ) -> Self:
+        """Fold records from the first on: dicts from any store, or Structs, also mixed.
+
+        Args: conversation: what refusals call it.
+        """
+        return cls(conversation).extend(records)
+
+    def extend(self, more: Iterable[kinds.Recorded | Mapping[str, Any]]) -> Self:
+        """Fold the records that follow, in place. Returns: itself."""
+        for record in more:
+            self.position += 1
+            fold = _FOLD.get(type(record))
+            if fold is None and isinstance(record, Mapping):
+                record = kinds.of(record, self.position)
+                fold = _FOLD.get(type(record))
+            if fold is not None:
+                fold(self, record, self.position)
+        return self
+
+    def __contains__(self, turn: object) -> bool:
+        """Say whether this is the id of a turn."""
+        return turn in self.nodes
+
+    def __len__(self) -> int:
+        """Return how many turns there are."""
+        return len(self.order)
+
+    # -- the tree
+
+    @property
+    def turns(self) -> list[str]:
+        """The branch of the head, the first turn first."""
+        return branches.branch(self, self.head) if self.head is not None else []
+
+    def branch(self, turn: str) -> list[str]:
+        """Return the turns from the first to this one, following parents."""
+        return branches.branch(self, turn)
+
+    def children(self, turn: str | None) -> list[str]:
+        """Return the turns that continue this one, in log order; of None: the roots."""
+        return list(self.roots if turn is None else self.node(turn).children)
+
+    def latest(self, turn: str) -> str:
+        """Return the latest turn in log order that is this one or descends from it."""
+        return branches.latest(self, turn)
+
+    def heads(self) -> list[str]:
+        """Return the leaves, newest first, without those that ended unanswered or were merged."""
+        return branches.heads(self)
+
+    def merge_base(self, a: str, b: str) -> str | None:
+        """Return the nearest turn on both branches; None when their roots differ."""
+        return branches.merge_base(self, a, b)
+
+    def landing(self, turns: Iterable[str]) -> str | None:
+        """Return where a merge of these turns lands: the parent they share, else the nearest
+        common ancestor that is none of them, or a done turn above it; None: there is none."""
+        return place.nearest_done(self, branches.meeting_place(self, turns))
+
+    def versions(self, turn: str | None) -> frozenset[str]:
+        """Return the programs' versions of a branch, this turn's included; of None: none."""
+        if turn is None:
+            return frozenset()
+        kept = self.node(turn).versions
+        if kept is not None:
+            return kept
+        return frozenset(node.record.program for node in self.upward(turn))
+
+    def request(self, request_id: str) -> str | None:
+        """Return the first turn that was sent under a request id, or None."""
+        return self.requests.get(request_id)
+
+    def entries(self, plugin: str, kind: str, branch: str | None = None) -> list[kinds.Entry]:
+        """Return what was kept beside the turns, oldest first.
+
+        Args: branch: a turn: only entries of a turn on its branch, or of no turn; None: all.
+        """
+        kept = self.kept.get((plugin, kind), [])
+        if branch is None:
+            return list(kept)
+        on_it: set[str | None] = {None, *self.branch(branch)}
+        return [entry for entry in kept if entry.turn in on_it]
+
+    # -- one turn
+
+    def state(self, turn: str, *, now: datetime, dead: states.Dead = _NOBODY) -> states.State:
+        """Return a turn's state at a moment (an aware datetime).
+
+        Args: dead: (holder, attempt) of those known dead: what they hold is `interrupted`.
+        """
+        return states.state(self.node(turn), now=now, dead=dead)
+
+    def unanswered(self, turn: str) -> list[dict[str, Any]]:
+        """Return a turn's open questions, as recorded, in order. Raises: store-corrupt."""
+        return states.unanswered(self.node(turn))
+
+    def unfinished(self, turn: str) -> list[kinds.Tool]:
+        """Return the tools that started and have no later record: they may have run."""
+        return states.unfinished(self.node(turn))
+
+    def saw(self, turn: str) -> list[str]:
+        """Return the turns that a turn was shown, oldest first, as recorded.
+
+        Raises: record-invalid: the links come back to themselves. store-corrupt.
+        """
+        return context.saw(self, turn)
+
+    def reads(self, turn: str) -> list[str]:
+        """Return the turns that a merge reads, each once. Raises: store-corrupt."""
+        return reads(self, self.node(turn))
+
+    def answer_name(self, turn: str) -> str:
+        """Return the name of the output that is a turn's answer, as its program says."""
+        program = self.programs.get(self.node(turn).record.program)
+        return program.answer if program is not None else "result"
+
+    def lineage(self, turn: str) -> lineage.Lineage:
+        """Return where a turn's answer comes from and what it influenced."""
+        return lineage.lineage(self, turn)
+
+    # -- the next turn
+
+    def place(
+        self,
+        *,
+        now: datetime,
+        sends: place.Sends = "queue",
+        at: str | None = None,
+        dead: states.Dead = _NOBODY,
+    ) -> place.Place:
+        """Decide where a new turn goes: continuing `at`, or the head when that is None."""
+        return place.place(self, at, now=now, sends=sends, dead=dead)
+
+    def shown(self, parent: str | None, rule: context.Rule) -> context.Shown:
+        """Return what a turn under `parent` (None: a first turn) is shown by a rule."""
+        return context.shown(self, parent, rule)
+
+
+# -- the fold, one function per kind ---------------------------------------------------------------
+
+
+def _program(tree: Tree, record: kinds.Program, _seq: int) -> None:
+    tree.programs.setdefault(record.version, record)
+
+
+def _turn(tree: Tree, record: kinds.Turn, seq: int) -> None:
+    if record.turn in tree.nodes:
+        return
+    parent = tree.nodes.get(record.parent) if record.parent is not None else None
+    tree.order.append(record.turn)
+    tree.nodes[record.turn] = Node(record, seq, len(tree.order), parent)
+    if parent is None:
+        tree.roots.append(record.turn)
+    elif parent.children:
+        parent.children.append(record.turn)
+    else:
+        parent.children = [record.turn]
+    tree.head = record.turn
+    if record.request_id is not None:
+        tree.requests.setdefault(record.request_id, record.turn)
+
+
+def _lease(tree: Tree, record: kinds.Lease, seq: int) -> None:
+    node = tree.nodes.get(record.turn)
+    if node is None or node.ended is not None:
+        return
+    node.lease, node.lease_seq = record, seq
+    if record.attempt > node.attempt:
+        node.attempt, node.attempt_seq = record.attempt, seq
+
+
+def _waiting(tree: Tree, record: kinds.Waiting, seq: int) -> None:
+    node = tree.nodes.get(record.turn)
+    if node is not None and node.ended is None:
+        node.waiting, node.waiting_seq = record, seq
+
+
+def _ended(tree: Tree, record: kinds.Ended, _seq: int) -> None:
+    node = tree.nodes.get(record.turn)
+    if node is None or node.ended is not None:
+        return
+    node.ended = record
+    if node.children:
+        # The line of the turns below it has one turn more now: what was proven of it is void.
+        tree.proven.clear()
+
+
+def _step(
+    tree: Tree,
+    record: kinds.Approval | kinds.Tool | kinds.Reply | kinds.Call | kinds.Stop,
+    seq: int,
+) -> None:
+    node = tree.nodes.get(record.turn)
+    if node is None:
+        return
+    if node.steps:
+        node.steps.append((seq, record))
+    else:
+        node.steps = [(seq, record)]
+
+
+def _head(tree: Tree, record: kinds.Head, _seq: int) -> None:
+    if record.turn in tree.nodes:
+        tree.head = record.turn
+
+
+def _unreadable(tree: Tree, _record: kinds.Unreadable, seq: int) -> None:
+    tree.unreadable.append(seq)
+
+
+def _entry(tree: Tree, record: kinds.Entry, _seq: int) -> None:
+    if record.turn is None or record.turn in tree.nodes:
+        tree.kept.setdefault((record.plugin, record.entry), []).append(record)
+
+
+_FOLD: dict[type, Callable[[Tree, Any, int], None]] = {
+    kinds.Program: _program,
+    kinds.Turn: _turn,
+    kinds.Lease: _lease,
+    kinds.Ended: _ended,
+    kinds.Waiting: _waiting,
+    kinds.Approval: _step,
+    kinds.Tool: _step,
+    kinds.Reply: _step,
+    kinds.Call: _step,
+    kinds.Stop: _step,
+    kinds.Head: _head,
+    kinds.Entry: _entry,
+    kinds.Unreadable: _unreadable,
+}

@@ -1,0 +1,203 @@
+"""The tree of a conversation's turns, as far as its records were folded. Values; no rules of time.
+
+Invariants: (1) `order` holds every turn once, in log order, and a turn's ordinal is its place
+there, for ever. (2) A parent stands earlier in the log than its children, so there are no cycles.
+(3) Nothing here is decoded: payloads stay in their records until a question needs one.
+
+Only `history.History` changes a tree. Everything else in `views` is a function that reads one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ledger.errors import StoreCorrupt, TurnUnknown
+from ledger.records import kinds
+
+MOST_VERSIONS = 64
+"""How many programs of a branch are kept at each of its turns."""
+
+Step = kinds.Approval | kinds.Tool | kinds.Reply | kinds.Call | kinds.Stop
+"""A record made inside a turn, between its start and its end."""
+
+
+class Node:
+    """One turn: its record, its place in the tree, and what the log says of it since."""
+
+    __slots__ = (
+        "attempt",
+        "attempt_seq",
+        "children",
+        "depth",
+        "ended",
+        "id",
+        "lease",
+        "lease_seq",
+        "ordinal",
+        "parent",
+        "record",
+        "seq",
+        "steps",
+        "versions",
+        "waiting",
+        "waiting_seq",
+    )
+
+    def __init__(self, record: kinds.Turn, seq: int, ordinal: int, parent: Node | None) -> None:
+        self.id = record.turn
+        self.record = record
+        self.seq = seq
+        """The place of its `turn` record in the log."""
+        self.ordinal = ordinal
+        """1, 2, 3 in log order."""
+        self.parent: str | None = None
+        """None: a root; also when the parent that it names is not a turn that stands before it."""
+        self.depth = 0
+        before = parent.versions if parent is not None else frozenset()
+        self.versions: frozenset[str] | None = _and(before, record.program)
+        """The programs of its branch, itself included; shared with the parent when the same. None:
+        so many that a set at every turn would cost too much: the branch has to be asked."""
+        if parent is not None:
+            self.parent = parent.id
+            self.depth = parent.depth + 1
+        self.children: list[str] | tuple[()] = ()
+        """In log order. No list is made for the many turns without any; nor in `steps`."""
+        self.ended: kinds.Ended | None = None
+        """The first one."""
+        self.lease: kinds.Lease | None = None
+        """The last one before it ended."""
+        self.lease_seq = 0
+        self.attempt = 0
+        """The highest of its leases; 0 without one."""
+        self.attempt_seq = 0
+        """The place of that attempt's first lease: only later stops count for it."""
+        self.waiting: kinds.Waiting | None = None
+        """The last one before it ended."""
+        self.waiting_seq = 0
+        self.steps: list[tuple[int, Step]] | tuple[()] = ()
+        """(place, record) of what happened inside it, in log order."""
+
+    @property
+    def approvals(self) -> list[kinds.Approval]:
+        """Return the answers that people gave, in log order."""
+        return [step for _, step in self.steps if isinstance(step, kinds.Approval)]
+
+    @property
+    def tools(self) -> list[kinds.Tool]:
+        """Return the records of its tools, in log order."""
+        return [step for _, step in self.steps if isinstance(step, kinds.Tool)]
+
+    @property
+    def replies(self) -> list[kinds.Reply]:
+        """Return its recorded model replies, in log order."""
+        return [step for _, step in self.steps if isinstance(step, kinds.Reply)]
+
+    @property
+    def calls(self) -> list[kinds.Call]:
+        """Return the calls of its remembered helpers, in log order."""
+        return [step for _, step in self.steps if isinstance(step, kinds.Call)]
+
+    @property
+    def stops(self) -> list[int]:
+        """Return the places of the requests to stop it, in log order."""
+        return [seq for seq, step in self.steps if isinstance(step, kinds.Stop)]
+
+    @property
+    def done(self) -> bool:
+        """Say whether it has an answer."""
+        return self.ended is not None and self.ended.state == "done"
+
+
+def _and(versions: frozenset[str] | None, version: str) -> frozenset[str] | None:
+    if versions is None or version in versions:
+        return versions
+    return versions | {version} if len(versions) < MOST_VERSIONS else None
+
+
+class Tree:
+    """What a fold has made of a log so far. To be read; only the fold writes its attributes."""
+
+    def __init__(self, conversation: str = "") -> None:
+        self.conversation = conversation
+        """What refusals call the conversation."""
+        self.position = 0
+        """How many records were folded: the place of the last one."""
+        self.nodes: dict[str, Node] = {}
+        self.order: list[str] = []
+        """The ids of all turns in log order. It grows with the log; do not change it."""
+        self.roots: list[str] = []
+        self.head: str | None = None
+        """The latest turn, or the turn to which the head was moved since."""
+        self.programs: dict[str, kinds.Program] = {}
+        """By version; the first record of each counts."""
+        self.requests: dict[str, str] = {}
+        self.unreadable: list[int] = []
+        """The places of what could not be handed out: damaged or void lines."""
+        self.kept: dict[tuple[str, str], list[kinds.Entry]] = {}
+        """Entries by (plugin, kind of entry), in log order."""
+        self.proven: dict[Any, dict[str, str | None]] = {}
+        """What `context` has proven, by rule. The fold empties it when that may have changed."""
+
+    def node(self, turn: str) -> Node:
+        """Return a turn's node. Raises: turn-unknown."""
+        try:
+            return self.nodes[turn]
+        except (KeyError, TypeError):
+            raise TurnUnknown(conversation=self.conversation, turn=str(turn)) from None
+
+    def upward(self, turn: str | None) -> Iterator[Node]:
+        """Yield a turn, its parent, and so on to the root."""
+        while turn is not None:
+            node = self.node(turn)
+            yield node
+            turn = node.parent
+
+
+def payload(record: Any, name: str) -> Any:
+    """Return a record's field as a fresh value; None when it is absent.
+
+    Raises: store-corrupt: this field does not decode; everything else stays usable.
+    """
+    return kinds.payload(getattr(record, name), record.seq, name)
+
+
+def mapping(record: Any, name: str) -> Mapping[str, Any]:
+    """Return a record's field that is an object; an empty one when it is anything else."""
+    value = payload(record, name) if record is not None else None
+    return value if isinstance(value, dict) else {}
+
+
+def model_of(node: Node) -> str | None:
+    """Return the model that answered, else the one the turn was sent to; None: neither is known.
+
+    Settings that do not decode name no model.
+    """
+    if node.ended is not None and node.ended.model is not None:
+        return node.ended.model
+    try:
+        model = mapping(node.record, "settings").get("lm")
+    except StoreCorrupt:
+        return None
+    return model if isinstance(model, str) else None
+
+
+def reads(tree: Tree, node: Node) -> list[str]:
+    """Return the turns that a merge reads, each once. Turns that stand after it are not among them.
+
+    Raises: store-corrupt.
+    """
+    if not kinds.has(node.record.reads):
+        return []
+    value = payload(node.record, "reads")
+    named = [turn for turn in value if isinstance(turn, str)] if isinstance(value, list) else []
+    known = (tree.nodes.get(turn) for turn in dict.fromkeys(named))
+    return [found.id for found in known if found is not None and found.ordinal < node.ordinal]
+
+
+def readable_reads(tree: Tree, node: Node) -> list[str]:
+    """Return `reads`, or nothing when it is damaged: that must not stop questions about others."""
+    try:
+        return reads(tree, node)
+    except StoreCorrupt:
+        return []

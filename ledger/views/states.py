@@ -1,0 +1,74 @@
+"""What a turn is doing, from its records in order: its state, its open questions, its open tools.
+
+The four rules of a state stand in `state`, in order; the contract's section has the same four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from datetime import datetime
+from typing import Any, Literal
+
+from ledger.records import kinds, times
+from ledger.views.nodes import Node, payload
+
+State = Literal["done", "failed", "stopped", "abandoned", "waiting", "running", "interrupted"]
+
+Dead = Set[tuple[str, int]]
+"""Holders known dead, each with the attempt that it held."""
+
+
+def state(node: Node, *, now: datetime, dead: Dead = frozenset()) -> State:
+    """Return a turn's state at a moment (an aware datetime).
+
+    A time in a lease that does not read counts as past.
+    """
+    if now.tzinfo is None:
+        raise ValueError("a time without a zone names no moment")
+    if node.ended is not None:
+        return node.ended.state
+    if node.waiting_seq > node.lease_seq:
+        return "waiting"
+    if node.lease is None or (node.lease.holder, node.lease.attempt) in dead:
+        return "interrupted"
+    until = times.from_text(node.lease.until)
+    return "running" if until is not None and until >= now else "interrupted"
+
+
+def unanswered(node: Node) -> list[dict[str, Any]]:
+    """Return the questions of a turn's last wait that no later approval names, in order.
+
+    A turn that ended has none: its end closed them. Raises: store-corrupt: they do not decode.
+    """
+    if node.waiting is None or node.ended is not None:
+        return []
+    asked = payload(node.waiting, "approvals")
+    answered = {
+        (step.site, step.invocation, step.plugin or "approval")
+        for seq, step in node.steps
+        if seq > node.waiting_seq and isinstance(step, kinds.Approval)
+    }
+    questions = asked if isinstance(asked, list) else []
+    return [q for q in questions if isinstance(q, dict) and _question(q) not in answered]
+
+
+def unfinished(node: Node) -> list[kinds.Tool]:
+    """Return the tools that started and have no later record: they may have run."""
+    last: dict[tuple[str | None, int], kinds.Tool] = {}
+    for tool in node.tools:
+        last[tool.site, tool.invocation] = tool
+    return [
+        tool
+        for tool in node.tools
+        if tool.state == "started" and last[tool.site, tool.invocation] is tool
+    ]
+
+
+def _question(asked: dict[str, Any]) -> tuple[str | None, float, str]:
+    """Name a question as approvals name it; a name of a wrong type reads as absent, as in them."""
+    site, invocation, plugin = asked.get("site"), asked.get("invocation"), asked.get("plugin")
+    return (
+        site if isinstance(site, str) else None,
+        invocation if isinstance(invocation, (int, float)) and invocation is not True else 0,
+        plugin if isinstance(plugin, str) and plugin else "approval",
+    )

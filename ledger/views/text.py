@@ -1,0 +1,33 @@
+"""Text for people: values as one line, and nothing in it that steers a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_STEERING = {
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    0x061C,
+    0x200E,
+    0x200F,
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+    0xFEFF,
+}
+_VISIBLE = {c: f"\\x{c:02x}" if c < 0x100 else f"\\u{c:04x}" for c in _STEERING}
+_VISIBLE_LINES = {c: shown for c, shown in _VISIBLE.items() if c not in (0x09, 0x0A)}
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Return a text with control characters and direction marks spelled out.
+
+    Args: lines: keep line feeds and tabs.
+    """
+    return text.translate(_VISIBLE_LINES if lines else _VISIBLE)
+
+
+def one_line(value: Any, width: int) -> str:
+    """Return a value as one printable line of at most `width` characters."""
+    text = value if isinstance(value, str) else repr(value)
+    text = printable(" ".join(text[: 4 * width + 40].split()))
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"

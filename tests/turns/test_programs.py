@@ -1,0 +1,218 @@
+"""Programs: a callable's inputs, interface and version."""
+
+import functools
+from typing import Any, Literal, Optional
+
+import pytest
+from functai import module
+
+from ledger.errors import Opaque, RecordInvalid
+from ledger.turns.programs import Program, recorded, shape_of
+
+
+def test_parameters_are_the_inputs_and_the_return_is_the_result():
+    """A function's parameters are its inputs; its answer is the output `result`."""
+
+    def tutor(message: str, tone: str = "kind") -> str:
+        """Tutor a student."""
+        return message + tone
+
+    program = Program(tutor)
+
+    assert program.inputs == ["message", "tone"]
+    assert program.description.answer == "result"
+    assert program.description.interface == {
+        "description": "Tutor a student.",
+        "inputs": [
+            {"name": "message", "shape": {"type": "string"}, "type": "str"},
+            {
+                "name": "tone",
+                "shape": {"type": "string", "default": "kind"},
+                "type": "str",
+                "optional": True,
+            },
+        ],
+        "outputs": [{"name": "result", "shape": {"type": "string"}, "type": "str"}],
+    }
+
+
+ANNOTATIONS = [
+    str,
+    int,
+    float,
+    bool,
+    list,
+    dict,
+    type(None),
+    list[str],
+    list[dict[str, int]],
+    dict[str, int],
+    dict[str, Any],
+    Optional[str],  # noqa: UP045 - the older spelling must mean the same
+    int | str,
+    Literal["a", "b"],
+    Literal[1],
+]
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS, ids=str)
+def test_shapes_are_what_functai_writes(annotation):
+    """A program with the same annotations has the same shapes in either library."""
+
+    def program(x):
+        return x
+
+    program.__annotations__ = {"x": annotation, "return": annotation}
+
+    assert shape_of(annotation) == module(program).interface["inputs"][0]["shape"]
+
+
+def test_an_annotation_that_says_nothing_is_any_value():
+    """No annotation, Any, object, a custom class or text that names nothing give the shape {}."""
+
+    def program(a, b: Any, c: object, d: "Missing", e: Exception):  # type: ignore[name-defined]  # noqa: F821
+        return a
+
+    assert all(f["shape"] == {} for f in Program(program).description.fields)
+
+
+def test_inputs_are_bound_with_defaults_before_anything_else():
+    """Inputs come by recorded name with defaults filled in; the call gets them as declared."""
+
+    def program(message: str, /, tone: str = "kind", *, times: int = 1) -> str:
+        return f"{message}/{tone}/{times}"
+
+    made = Program(program, rename={"message": "question"})
+    bound, inputs = made.bind(("hi",), {"times": 2})
+
+    assert inputs == {"question": "hi", "tone": "kind", "times": 2}
+    assert made.call(bound) == "hi/kind/2"
+
+
+def test_a_wrong_input_is_named():
+    """A call that does not fit says which input of which program is wrong."""
+
+    def tutor(message):
+        return message
+
+    with pytest.raises(TypeError, match="tutor has no input 'mesage'; it takes message"):
+        Program(tutor).bind((), {"mesage": "hi"})
+
+
+def test_the_answer_can_be_renamed():
+    """`rename` maps the result like any field."""
+
+    def tutor(message):
+        return message
+
+    program = Program(tutor, rename={"message": "question", "result": "answer"})
+
+    assert [f["name"] for f in program.description.fields] == ["question", "answer"]
+
+
+def test_a_rename_of_nothing_is_refused():
+    """A name in `rename` that is no parameter is an error, not ignored."""
+    with pytest.raises(TypeError, match="no parameter 'nope'"):
+        Program(lambda message: message, rename={"nope": "x"})
+
+
+def test_two_fields_of_one_name_are_refused():
+    """An input called like the answer, or like another input, is refused with the way out."""
+    with pytest.raises(TypeError, match="would be called 'result'"):
+        Program(lambda result: result)
+
+
+def test_unnamed_inputs_are_refused():
+    """*args and **kwargs stand for inputs without a name."""
+    with pytest.raises(Opaque) as caught:
+        Program(lambda *args: args)
+    assert caught.value.code == "conversation-opaque"
+
+
+async def _async_program(message):
+    return message
+
+
+def _generator_program(message):
+    yield message
+
+
+class _AsyncCall:
+    async def __call__(self, message):
+        return message
+
+
+@pytest.mark.parametrize("program", [_async_program, _generator_program, _AsyncCall()])
+def test_what_does_not_return_its_answer_is_refused(program):
+    """Async functions and generators are refused clearly, by name."""
+    with pytest.raises(TypeError, match=r"is a(n async)? (function|generator)"):
+        Program(program)
+
+
+def test_callable_objects_and_partials_have_names():
+    """An object with __call__ goes by its class, a partial by its function."""
+
+    class Tutor:
+        def __call__(self, message):
+            return message
+
+    def add(a, b):
+        return a + b
+
+    assert Program(Tutor()).description.name == "Tutor"
+    assert Program(functools.partial(add, 1)).description.name == "add"
+
+
+def test_the_version_changes_with_the_source_only():
+    """The same source gives the same version; another body gives another."""
+
+    def one():
+        def program(message: str) -> str:
+            return message
+
+        return program
+
+    def two():
+        def program(message: str) -> str:
+            return message + "!"
+
+        return program
+
+    assert Program(one()).description.version == Program(one()).description.version
+    assert Program(one()).description.version != Program(two()).description.version
+
+
+def test_recorded_turns_have_one_program_per_set_of_fields():
+    """Turns recorded without a program share a `recorded` program; message and result are text."""
+    plain = recorded(["message"], ["result"])
+
+    assert plain.name == "recorded"
+    assert [f["shape"] for f in plain.fields] == [{"type": "string"}] * 2
+    assert recorded(["message"], ["result"]).version == plain.version
+    assert recorded(["q"], ["result"]).version != plain.version
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "path"),
+    [
+        (["bad name"], ["result"], "inputs['bad name']"),
+        (["message"], [""], "outputs['']"),
+        (["é"], ["result"], "inputs['\\xe9']"),
+        (["1st"], ["result"], "inputs['1st']"),
+        (["x"], ["x"], "inputs.x"),
+        (["result"], [], "inputs.result"),
+    ],
+)
+def test_recorded_names_are_names_of_fields(inputs, outputs, path):
+    """A name that no field can have, or that stands on both sides, is refused with its place."""
+    with pytest.raises(RecordInvalid) as caught:
+        recorded(inputs, outputs)
+    assert caught.value.path == path
+
+
+def test_recorded_turns_without_outputs_have_a_result():
+    """Turns recorded with no output are described as having `result`, of any shape."""
+    described = recorded(["message"], [])
+
+    assert described.answer == "result"
+    assert described.interface["outputs"] == [{"name": "result", "shape": {}}]
