@@ -52,7 +52,7 @@ class FunctaiStore:
             return _in_memory.setdefault(self.kept_in, MemoryStore())
         trees = os.path.join(folder, "trees")
         try:
-            files.make_folder(trees)
+            files.Files().make_folder(trees)
         except OSError:
             if not os.path.isdir(trees):
                 return None
