@@ -1,6 +1,5 @@
 """The public verbs, blocking, on memory and folder stores."""
 
-import gc
 import threading
 
 import pytest
@@ -917,7 +916,6 @@ def test_a_conversation_that_was_made_anew_is_read_anew(store):
     ledger.open("alex", store=store).record("new", "n")
 
     assert [t.inputs["message"] for t in chat.all_turns()] == ["new"]
-    gc.collect()
 
 
 # -- damage
