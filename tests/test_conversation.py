@@ -258,12 +258,24 @@ def test_current_outside_of_a_turn_is_an_error():
         ledger.current()
 
 
-def test_sending_from_inside_a_turn_is_refused(store):
-    """A conversation sent to from inside a turn is refused instead of waiting for itself."""
-    chat = ledger.open("alex", lambda message: chat(message), store=store)
+@pytest.mark.parametrize("verb", ["send", "record", "merge"])
+def test_making_a_turn_inside_a_turn_is_refused(store, verb):
+    """A turn made from inside a turn is refused at once, instead of waiting for itself."""
+    other = ledger.open("ben", store=store)
+    first = other.record("a", "b")
+
+    def program(message):
+        if verb == "send":
+            return chat(message)
+        if verb == "record":
+            return other.record("c", "d").id
+        return other.merge([first], lambda answers: "x").id
+
+    chat = ledger.open("alex", program, store=store)
 
     with pytest.raises(errors.Nested):
         chat("hi")
+    assert len(other.all_turns()) == 1
 
 
 # -- the same request again
@@ -930,7 +942,7 @@ def test_opening_a_damaged_conversation_warns_once_and_goes_on(tmp_path):
     log.write_bytes(log.read_bytes().replace(b'"message":"two"', b'"message":"tWo"'))
     chat = ledger.open("alex", store=ledger.FolderStore(tmp_path))
 
-    with pytest.warns(errors.DamageWarning, match="records 4 are damaged"):
+    with pytest.warns(errors.DamageWarning, match="left out: record 4;"):
         found = chat.all_turns()
 
     assert [t.inputs["message"] for t in found] == ["one", "three"]
