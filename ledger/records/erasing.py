@@ -104,6 +104,8 @@ class Eraser:
             return None
         text = _erased(line, record)
         if text is None:
+            if record.get("erased") is True:
+                return None
             self.stay.append(self._count)
             return None
         sealed = codec.find_seal(line) is not None
@@ -267,22 +269,22 @@ def _is_saw_entry(entry: Any) -> bool:
 
 
 def is_place(line: bytes, text: bytes, turn: str) -> bool:
-    """Say whether a line is the one for which a tombstone was made: as it was, overwritten, or half.
+    """Say whether a line may be the one for which a tombstone was made: as it was, overwritten, or half.
 
-    Half overwritten, it is no record, or has lost its seal. Any other record there means that the log
-    is not the one the plan was made for.
+    Half overwritten, it may be anything that is not plainly another's: a line with another seal, a
+    program, a record of another turn.
     """
     if line == text.ljust(len(line)):
         return True
     planned, found = codec.find_seal(text), codec.find_seal(line)
-    if planned is not None and found is not None:
-        return planned.chain == found.chain
+    if found is not None:
+        return planned is not None and planned.chain == found.chain
     record = codec.decode_plain(line)
-    if record is None:
-        return found is None
-    return (
-        planned is None and found is None and (record["kind"] == "erased" or concerns(record, turn))
-    )
+    if record is None or record["kind"] == "erased" or concerns(record, turn):
+        return True
+    other = record.get("turn")
+    of_another = ids.is_turn(other) and other != turn and record["kind"] != "entry"
+    return planned is None and record["kind"] != "program" and not of_another
 
 
 def piece_concerns(piece: bytes, turn: str) -> bool:

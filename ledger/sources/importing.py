@@ -16,7 +16,7 @@ from typing import Any
 from ledger.errors import ImportInvalid, LedgerError
 from ledger.formats import merge_json
 from ledger.formats.base import Draft, DraftTurn, Exported, Report, Skipped
-from ledger.records import ids, kinds, times
+from ledger.records import ids, kinds, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.sources import files
 from ledger.stores.memory import MemoryStore
@@ -106,7 +106,7 @@ def _import_export(store: Any, item: Exported, world: World) -> tuple[int, int]:
     before = len(log.read().order)
     there = History.of(_records(item), conversation=item.conversation)
     if not log.history.position and hasattr(store, "adopt"):
-        _keep(store, item)
+        _keep(store, item, set(item.blobs))
         store.adopt(item.conversation, item.raw_log)
         return len(there.order), 0
 
@@ -115,7 +115,7 @@ def _import_export(store: Any, item: Exported, world: World) -> tuple[int, int]:
         here = store.read(item.conversation)
         added = merge_json.missing(exported, here, source=f"conversation {item.conversation}")
         if added:
-            _keep(store, item)
+            _keep(store, item, set(values.references(added)))
         if history.head is not None and any(record["kind"] == "turn" for record in added):
             added.append(new("head", times.to_text(world.now()), turn=history.head))
         return added
@@ -131,11 +131,13 @@ def _records(item: Exported) -> list[dict[str, Any]]:
     return list(copy.read(item.conversation))
 
 
-def _keep(store: Any, item: Exported) -> None:
+def _keep(store: Any, item: Exported, named: set[str]) -> None:
+    """Keep the attachments that are named by what is added: those of a turn erased here stay away."""
     blobs = getattr(store, "blobs", None)
     if blobs is not None:
-        for content in item.blobs.values():
-            blobs.put(content)
+        for sha256, content in item.blobs.items():
+            if sha256 in named:
+                blobs.put(content)
 
 
 # -- other formats ---------------------------------------------------------------------------------

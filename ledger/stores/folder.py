@@ -260,7 +260,9 @@ class FolderStore:
         deadline = time.monotonic() + self._lock_timeout_s
         with self._locked(log.lock, deadline):
             self._home.check_case(conversation)
-            self._settle(log, deadline, whole=True)
+            plan = plans.read(log.plan, log.files)
+            if plan is not None and plan.turn is not None:
+                self._settle(log, deadline, whole=True)
             self._forget(conversation)
             report = removing.delete(self._home, log, self.blobs, deadline)
         self._wake(conversation)

@@ -7,7 +7,8 @@ So no reader is ever given half a line, and a process may die at any step.
 
 A plan may come to stand beside another log than the one it was made for: one restored from a backup, or
 deleted and made anew by hand. So a tombstone counts only where its place still begins after a line feed,
-ends at one, and holds that line (`erasing.is_place`).
+ends at one, and holds that line: what stands before a seal that is still there is what it was, since its
+chain covers all of it; elsewhere the line itself is asked (`erasing.is_place`).
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ from __future__ import annotations
 import os
 import secrets
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
 
 from ledger.errors import StoreCorrupt
-from ledger.records import erasing
+from ledger.records import codec, erasing
 from ledger.stores import files, lines
 from ledger.stores.base import Erased
 from ledger.stores.files import Descriptor, Files
 
 _CHUNK = 1 << 20
+_LAST_SEALED = 64
+"""How many sealed lines from the end are thought of as a guard."""
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
@@ -48,6 +52,20 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
         return text.ljust(end - start)
 
 
+class Guard(msgspec.Struct, frozen=True, array_like=True):
+    """A sealed line that stays."""
+
+    end: int
+    """Offset of its line feed."""
+    chain: str
+
+    def stands_in(self, log: lines.Source) -> bool:
+        """Say whether it is still there, and so all that stood before it."""
+        data = log.read(max(0, self.end - lines.GUARD), min(self.end, lines.GUARD) + 1)
+        found = codec.find_seal(data[:-1])
+        return data.endswith(b"\n") and found is not None and found.chain.decode() == self.chain
+
+
 class Plan(msgspec.Struct, kw_only=True, frozen=True):
     """What is to be removed."""
 
@@ -60,6 +78,8 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
     """In order."""
     attachments: tuple[str, ...] = ()
     """What the lines named; those that nothing else names go."""
+    guard: Guard | None = None
+    """A seal that does not change."""
 
 
 # -- deciding --------------------------------------------------------------------------------------
@@ -69,12 +89,36 @@ def planned(source: lines.Source, conversation: str, turn: str) -> tuple[Plan, E
     """Return what erasing a turn overwrites in a log, and the beginning of the receipt."""
     eraser = erasing.Eraser(turn)
     report = Erased(conversation=conversation, turn=turn)
-    changes = list(eraser.changes(lines_of(source)))
+    last: deque[tuple[int, int, bytes]] = deque(maxlen=_LAST_SEALED)
+    changes = list(eraser.changes(_noting_seals(source, last)))
     _note(report, eraser, changes)
     named = dict.fromkeys(sha256 for change in changes for sha256 in change.attachments)
     places = tuple(Place(c.offset, c.length, c.text) for c in changes)
-    plan = Plan(conversation=conversation, turn=turn, lines=places, attachments=tuple(named))
+    plan = Plan(
+        conversation=conversation,
+        turn=turn,
+        lines=places,
+        attachments=tuple(named),
+        guard=_guard(reversed(last), {change.offset for change in changes}),
+    )
     return plan, report
+
+
+def _noting_seals(
+    source: lines.Source, last: deque[tuple[int, int, bytes]]
+) -> Iterator[tuple[int, bytes]]:
+    for offset, line in lines_of(source):
+        if line.endswith(b'"]}'):
+            last.append((offset, offset + len(line), line[-lines.GUARD :]))
+        yield offset, line
+
+
+def _guard(last: Iterable[tuple[int, int, bytes]], changed: set[int]) -> Guard | None:
+    for offset, end, text in last:
+        found = codec.find_seal(text)
+        if found is not None and offset not in changed:
+            return Guard(end, found.chain.decode())
+    return None
 
 
 def _note(report: Erased, eraser: erasing.Eraser, changes: Iterable[erasing.Change]) -> None:
@@ -161,15 +205,20 @@ def source(file: Descriptor, calls: Files, path: str) -> lines.FileSource:
     return _Erased(file, calls, plan, plan.turn)
 
 
-def fits(log: lines.Source, place: Place, turn: str) -> bool:
-    """Say whether a place of a log still begins after a line feed, ends at one, and holds its line."""
+def good_places(log: lines.Source, plan: Plan, turn: str) -> list[Place]:
+    """Return the places of a plan that still begin after a line feed, end at one, and hold their line."""
+    known_to = plan.guard.end if plan.guard is not None and plan.guard.stands_in(log) else 0
+    return [place for place in plan.lines if _is_good(log, place, turn, place.end < known_to)]
+
+
+def _is_good(log: lines.Source, place: Place, turn: str, known: bool) -> bool:
     before = min(place.offset, 1)
     data = log.read(place.offset - before, before + place.length + 1)
     whole = len(data) == before + place.length + 1 and data.endswith(b"\n")
     line = data[before:-1]
     if not whole or data[:before] != b"\n"[:before] or b"\n" in line:
         return False
-    return erasing.is_place(line, place.text.encode(), turn)
+    return known or erasing.is_place(line, place.text.encode(), turn)
 
 
 class _Erased(lines.FileSource):
@@ -178,7 +227,7 @@ class _Erased(lines.FileSource):
     def __init__(self, file: Descriptor, calls: Files, plan: Plan, turn: str) -> None:
         super().__init__(file, calls)
         plain = lines.FileSource(file, calls)
-        self._places = [place for place in plan.lines if fits(plain, place, turn)]
+        self._places = good_places(plain, plan, turn)
         self._starts = [place.offset for place in self._places]
 
     def read(self, offset: int, length: int) -> bytes:

@@ -37,7 +37,7 @@ def overwrite(log: Log, file: Descriptor, plan: plans.Plan, turn: str) -> plans.
     Returns: the plan that was carried out.
     """
     source = lines.FileSource(file, log.files)
-    good = [place for place in plan.lines if plans.fits(source, place, turn)]
+    good = plans.good_places(source, plan, turn)
     if len(good) < len(plan.lines):
         plan = _found_again(log, source, plan, good, turn)
     with files.naming(file.path):
@@ -59,6 +59,7 @@ def _found_again(
         turn=turn,
         lines=tuple(places[offset] for offset in sorted(places)),
         attachments=tuple(dict.fromkeys((*plan.attachments, *again.attachments))),
+        guard=again.guard,
     )
     plans.write(log.stem, log.plan, plan, log.files)
     return plan
@@ -92,11 +93,12 @@ def drop_plan(log: Log) -> None:
 
 def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float) -> Deleted:
     """Remove a log and all that belongs to it, durably; its lock file stays."""
-    report = Deleted(conversation=log.conversation)
+    begun = os.path.lexists(log.plan)
+    report = Deleted(conversation=log.conversation, found=begun)
     try:
         with locks.acquire(log.data, deadline, create=False) as file:
             report.found = True
-            if not os.path.lexists(log.plan):
+            if not begun:
                 plan = plans.Plan(conversation=log.conversation, turn=None)
                 plans.write(log.stem, log.plan, plan, log.files)
             attachments: dict[str, None] = {}
