@@ -452,12 +452,13 @@ class FolderStore:
         return sorted(filter(self._holds_a_record, found))
 
     def _holds_a_record(self, conversation: str) -> bool:
+        log = self._home.log(conversation)
         try:
-            with files.Descriptor(self._home.log(conversation).data, os.O_RDONLY) as file:
+            with files.Descriptor(log.data, os.O_RDONLY) as file:
                 first = os.pread(file.number, lines.BLOCK, 0)
         except (OSError, StoreLink):
             return False
-        if b"\n" in first.lstrip():
+        if b"\n" in first.lstrip() and not os.path.lexists(log.plan):
             return True
         return self.read_end(conversation) > 0
 
