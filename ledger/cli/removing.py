@@ -76,11 +76,9 @@ def _agree(what: str, yes: bool) -> None:
     """Go on if the person agrees, else leave."""
     if yes:
         return
-    try:
-        agreed = typer.confirm(printable(f"{what}? This cannot be undone."), err=True)
-    except typer.Abort:
-        agreed = False
-    if not agreed:
+    print(printable(f"{what}? This cannot be undone. [y/N] "), end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip().lower()
+    if answer not in ("y", "yes"):
         print("turn-ledger: nothing was changed; --yes does it without asking", file=sys.stderr)
         raise typer.Exit(REFUSED)
 
