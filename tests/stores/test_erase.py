@@ -778,6 +778,26 @@ def test_shared_locks_keep_out_who_wants_it_alone(tmp_path):
     locks.acquire(path, 0, create=True).close()
 
 
+@pytest.mark.parametrize("at", range(9, 22))
+def test_an_erasure_that_begins_while_a_log_is_read(folder, at):
+    """A reader that found no plan, and then reads lines half overwritten, reads again."""
+    os.utime(folder / "conversations", (1, 1))
+    begun: list[int] = []
+
+    class Meanwhile(Files):
+        def read(self, number: int, length: int, offset: int) -> bytes:
+            if not begun:
+                begun.append(at)
+                stand(folder, at)
+            return super().read(number, length, offset)
+
+    records = FolderStore(folder, calls=Meanwhile()).read("c")
+
+    assert begun
+    assert "canary" not in json.dumps(records)
+    assert [record["kind"] for record in records] == EXPECTED_KINDS
+
+
 def test_readers_meanwhile_see_all_or_nothing(tmp_path):
     """Readers that read while turns are erased, in many steps, see each whole or erased."""
     store = FolderStore(tmp_path)
