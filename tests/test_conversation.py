@@ -1,6 +1,5 @@
 """The public verbs, blocking, on memory and folder stores."""
 
-import gc
 import threading
 
 import pytest
@@ -528,6 +527,37 @@ def test_what_cannot_be_recorded_is_refused_whole(store, given, path):
     assert store.read("alex") == []
 
 
+def test_a_recorded_turn_may_have_no_output(store):
+    """A turn recorded with nothing in or out is done, and has no result."""
+    turn = ledger.open("alex", store=store).record({}, {})
+
+    assert (turn.state, turn.inputs, turn.outputs, turn.result) == ("done", {}, {}, None)
+
+
+def test_a_field_that_cannot_be_named_is_refused_whole(store):
+    """A name that is no field's is refused with its place, and nothing is stored."""
+    chat = ledger.open("alex", store=store)
+
+    with pytest.raises(errors.RecordInvalid, match=r"inputs\['two words'\]"):
+        chat.record({"two words": 1}, "b")
+    assert store.read("alex") == []
+
+
+def test_a_model_is_named_by_text(store):
+    """A model of another type is refused, when recorded and when noted; readers would lose it."""
+
+    def notes_a_number(message):
+        ledger.current().note(model=5)  # type: ignore[arg-type]
+
+    chat = ledger.open("alex", store=store)
+    with pytest.raises(TypeError, match="not int"):
+        chat.record("a", "b", model=5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not int"):
+        ledger.open("ben", notes_a_number, store=store)("hi")
+
+    assert chat.all_turns() == []
+
+
 def test_recorded_turns_say_what_they_saw(chat):
     """By default a recorded turn saw what the context shows; `saw` says otherwise."""
     third = chat.record("three", "3")
@@ -886,7 +916,6 @@ def test_a_conversation_that_was_made_anew_is_read_anew(store):
     ledger.open("alex", store=store).record("new", "n")
 
     assert [t.inputs["message"] for t in chat.all_turns()] == ["new"]
-    gc.collect()
 
 
 # -- damage

@@ -28,7 +28,8 @@ from ledger.views import History
 
 IMPORTED = "import"
 """The entry kind that says what an import left: its source, its raw records, where the head was."""
-TURN_FIELDS = (["message"], [programs.ANSWER])
+TURN_FIELDS = ({"message": ""}, {programs.ANSWER: ""})
+"""What every imported turn is made of: text, and text."""
 
 Progress = Callable[[str, Report], None]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]

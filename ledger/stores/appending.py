@@ -224,9 +224,14 @@ def set_aside(file: Descriptor, files: Files, start: int, stem: str) -> str:
 
 
 def _new_copy(stem: str) -> Descriptor:
-    number = 1
-    while True:
-        try:
-            return Descriptor(f"{stem}.torn-{number}", os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        except FileExistsError:
-            number += 1
+    """Make the file for the next piece. Numbers are given in order, so the next is found by halving."""
+    taken, free = 0, 1
+    while os.path.lexists(f"{stem}.torn-{free}"):
+        taken, free = free, free * 2
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        if os.path.lexists(f"{stem}.torn-{middle}"):
+            taken = middle
+        else:
+            free = middle
+    return Descriptor(f"{stem}.torn-{free}", os.O_RDWR | os.O_CREAT | os.O_EXCL)

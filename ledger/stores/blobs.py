@@ -111,13 +111,13 @@ class FolderBlobs:
         store-read-only, store-link: nothing is kept under the name.
         """
         with files.naming(self._folder):
-            files.make_folder(self._folder)
+            self._calls.make_folder(self._folder)
         path = os.path.join(self._folder, f"new-{secrets.token_hex(16)}")
         try:
             with files.naming(self._folder):
                 sha256, size = self._write(path, content)
                 shelf = os.path.join(self._folder, sha256[:2])
-                files.make_folder(shelf)
+                self._calls.make_folder(shelf)
                 os.replace(path, os.path.join(shelf, sha256))
                 self._calls.flush_folder(shelf)
         except BaseException:

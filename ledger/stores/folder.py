@@ -193,6 +193,8 @@ class FolderStore:
         if owed is not None:
             self._owed[conversation] = owed
             raise StoreUnknown(where=log.data, reason="the flush to disk failed")
+        if not file.is_at_its_path():
+            raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
         self._remember(conversation, added.known)
         return added.position
 
@@ -359,7 +361,7 @@ class FolderStore:
         return self._read(conversation, after, handout.structs)
 
     def read_end(self, conversation: str) -> Position:
-        """Return the position of the end, reading as little as can be."""
+        """Return the position of the end, reading what was appended since it was last known."""
         known = self._known.get(conversation)
         try:
             return self._read(conversation, known.count if known else 0, _nothing).position

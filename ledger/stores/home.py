@@ -40,17 +40,18 @@ class Home:
         Raises: store-io: it is not the one that was there before. store-link, store-denied: it
         cannot be trusted.
         """
+        known = self._identity  # Before looking: another thread may make the folder meanwhile.
         try:
             found = os.stat(self.conversations, follow_symlinks=False)
         except FileNotFoundError:
-            if self._identity is not None:
+            if known is not None:
                 raise self.removed() from None
             return False
         except OSError as error:
             raise files.named(error, self.conversations) from error
         identity = (found.st_dev, found.st_ino)
-        if identity != self._identity:
-            if self._identity is not None:
+        if identity != known:
+            if known is not None:
                 raise self.removed()
             self._trust(found)
             self._identity = identity
@@ -77,11 +78,12 @@ class Home:
         """Make the folder if it is not there, durably. Raises: store-read-only, store-denied."""
         if not self.is_there():
             with files.naming(self.folder):
-                files.make_folder(self.conversations)
+                self._calls.make_folder(self.conversations)
             self.is_there()
         if not self._above_is_durable:
             # Another process may have made them, and died before it flushed their names.
-            for path in (self.folder, os.path.dirname(self.folder)):
+            real = os.path.realpath(self.folder)
+            for path in (real, os.path.dirname(real)):
                 with suppress(StoreDenied), files.naming(path):
                     self._calls.flush_folder(path)
             self._above_is_durable = True

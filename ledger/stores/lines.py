@@ -1,7 +1,7 @@
 """The bytes of a log as they lie: found from the end, read forward, known again later.
 
-Reading goes forward, from a place where a `Scanner` can start: the start of the log, the end of a
-batch found by walking back, or the end of what is already known. Only whole lines are taken; what
+Reading goes forward, from a place where a `Scanner` can start: the start of the log, a sealed line
+found by walking back, or the end of what is already known. Only whole lines are taken; what
 follows the last line feed is the `rest`. Nothing here decides whether an unfinished batch is void:
 that takes the append lock, which is the store's business.
 
@@ -294,17 +294,14 @@ def find_end(source: Source, first_chain: bytes) -> tuple[Reader, bool]:
     length = BLOCK
     while length < source.size:
         start = source.size - length
-        anchor = _first_batch_end(source.read(start, length), start)
+        anchor = _first_seal(source.read(start, length), start)
         if anchor is not None:
-            reader = _read_all(source, anchor)
+            reader = _read_all(source, _at(anchor, anchor.count))
             shift = reader.shift
-            if shift is not None:
-                if shift:
-                    anchor = codec.Scanner(
-                        anchor.chain, offset=anchor.offset, count=anchor.count + shift
-                    )
-                    reader = _read_all(source, anchor)
+            if shift == 0:
                 return reader, False
+            if shift is not None:
+                return _read_all(source, _at(anchor, anchor.count + shift)), False
         length *= 2
     return _read_all(source, codec.Scanner(first_chain)), True
 
@@ -315,7 +312,7 @@ class _Reading(Reader):
 
 
 def _read_all(source: Source, scanner: codec.Scanner) -> _Reading:
-    reader = _Reading(source, scanner.onward())
+    reader = _Reading(source, scanner)
     for piece in reader.whole_lines():
         _compare(reader, piece)
     _compare(reader, reader.finish(in_flight=True))
@@ -329,29 +326,33 @@ def _compare(reader: _Reading, piece: Piece) -> None:
             return
 
 
-def _first_batch_end(data: bytes, base: int) -> codec.Scanner | None:
-    """Return a scanner that stands after the first line, of those whole in data, that ends a batch."""
+def _at(scanner: codec.Scanner, count: int) -> codec.Scanner:
+    return codec.Scanner(scanner.chain, offset=scanner.offset, count=count)
+
+
+def _first_seal(data: bytes, base: int) -> codec.Scanner | None:
+    """Return a scanner that stands after the first sealed line, of those that are whole in data."""
     start = data.find(b"\n") + 1
     while 0 < start < len(data):
         end = data.find(b"\n", start)
         if end < 0:
             return None
-        scanner = _after_batch(data, start, end, base)
+        scanner = _after_seal(data, start, end, base)
         if scanner is not None:
             return scanner
         start = end + 1
     return None
 
 
-def _after_batch(data: bytes, start: int, end: int, base: int) -> codec.Scanner | None:
+def _after_seal(data: bytes, start: int, end: int, base: int) -> codec.Scanner | None:
     found = codec.find_seal(data[max(start, end - GUARD) : end])
-    if found is None or found.i != found.n:
+    if found is None:
         return None
     return codec.Scanner(found.chain, offset=base + end + 1, count=found.seq)
 
 
 def find_place(source: Source, known: Known, place: int, first_chain: bytes) -> codec.Scanner:
-    """Return a scanner that stands where a batch ended, at a place or as little as can be before it.
+    """Return a scanner that stands after a sealed line, at a place or as little as can be before it.
 
     Walks back from the end that is known, counting lines.
     """
@@ -366,7 +367,7 @@ def find_place(source: Source, known: Known, place: int, first_chain: bytes) -> 
             if not start:
                 break
             if count <= place:
-                scanner = _after_batch(data, start, end - 1, base)
+                scanner = _after_seal(data, start, end - 1, base)
                 if scanner is not None:
                     scanner.count = count
                     return scanner

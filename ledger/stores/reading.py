@@ -186,14 +186,16 @@ class _Pass(Generic[T]):
             self._resume = reader.scanner.onward()
             self._take(reader.finish(in_flight=False))
             return
+        pieces: list[lines.Piece] = []
         with locks.held_now(self._log.lock, self._log.data) as nobody_writes:
             if nobody_writes:
                 self._source.look()
-                for piece in reader.whole_lines():
-                    self._take(piece)
+                pieces += reader.whole_lines()
                 self._resume = reader.scanner.onward()
                 reader.take_rest()
-            self._take(reader.finish(in_flight=not nobody_writes))
+        for piece in pieces:
+            self._take(piece)
+        self._take(reader.finish(in_flight=not nobody_writes))
 
     def _take(self, piece: lines.Piece) -> None:
         self.records += self._decode(piece, self._after)

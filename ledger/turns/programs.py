@@ -18,8 +18,8 @@ from typing import Any
 
 import msgspec
 
-from ledger.errors import Opaque
-from ledger.records import canonical, kinds
+from ledger.errors import Opaque, RecordInvalid
+from ledger.records import canonical, kinds, values
 
 ANSWER = "result"
 
@@ -150,17 +150,21 @@ def description(
     )
 
 
-def recorded(inputs: list[str], outputs: list[str]) -> Description:
+def recorded(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Description:
     """Return the description of turns recorded without a program: named `recorded`, any values.
 
-    The one input `message` and output `result` are text, as imported turns have them.
+    Text under the one input `message` and the one output `result` is declared as text, as imported
+    turns have it. Turns without an output have `result`, of any shape.
+    Raises: record-invalid: a name that no field can have, or that is an input's and an output's.
     """
-    text = inputs == ["message"] and outputs == [ANSWER]
+    _check_names(list(inputs), list(outputs))
+    named = list(inputs) == ["message"] and list(outputs) == [ANSWER]
+    text = named and all(type(v) is str for v in (*inputs.values(), *outputs.values()))
     shape: dict[str, Any] = {"type": "string"} if text else {}
     interface = {
         "description": "",
         "inputs": [{"name": name, "shape": shape} for name in inputs],
-        "outputs": [{"name": name, "shape": shape} for name in outputs],
+        "outputs": [{"name": name, "shape": shape} for name in outputs or [ANSWER]],
     }
     return description("recorded", "ledger", interface, None)
 
@@ -208,7 +212,7 @@ def shape_of(annotation: Any) -> dict[str, Any]:
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         return {"anyOf": [shape_of(a) for a in args]}
-    if origin is typing.Literal:
+    if origin is typing.Literal and all(map(_is_plain, args)):
         shape: dict[str, Any] = {"enum": list(args)}
         kinds = {type(a) for a in args}
         if len(kinds) == 1 and (kind := kinds.pop()) in _PLAIN:
@@ -225,11 +229,22 @@ def _with(shape: dict[str, Any], key: str, inner: dict[str, Any]) -> dict[str, A
     return {**shape, key: inner} if inner else shape
 
 
+def _is_plain(value: Any) -> bool:
+    """Say whether a value may stand in a shape: null, a truth value, a number or text, exactly."""
+    if value is not None and type(value) not in (bool, int, float, str):
+        return False
+    try:
+        values.check(value)
+    except RecordInvalid:
+        return False
+    return True
+
+
 def _input(parameter: inspect.Parameter, name: str) -> dict[str, Any]:
     field = _field(name, parameter.annotation)
     if parameter.default is not parameter.empty:
         field["optional"] = True
-        if parameter.default is None or type(parameter.default) in (bool, int, float, str):
+        if _is_plain(parameter.default):
             field["shape"] = {**field["shape"], "default": parameter.default}
     return field
 
@@ -264,9 +279,25 @@ def _recorded_names(
     for field in fields:
         if fields.count(field) > 1:
             raise TypeError(f"{name}: two of its fields would be called {field!r}; use rename")
-        if not (field.isidentifier() and field.isascii()):
+        if not _is_field_name(field):
             raise TypeError(f"{name}: {field!r} cannot name a field; use rename")
     return names, answer
+
+
+def _check_names(inputs: list[str], outputs: list[str]) -> None:
+    for side, names in (("inputs", inputs), ("outputs", outputs)):
+        for name in names:
+            if not _is_field_name(name):
+                reason = "a field is named by ASCII letters, digits and _, no digit first"
+                raise RecordInvalid(path=f"{side}[{ascii(name)[:60]}]", reason=reason)
+    both = next((name for name in outputs or [ANSWER] if name in inputs), None)
+    if both is not None:
+        reason = "an input and an output of one turn have different names"
+        raise RecordInvalid(path=f"inputs.{both}", reason=reason)
+
+
+def _is_field_name(name: str) -> bool:
+    return name.isidentifier() and name.isascii()
 
 
 def _named(function: Any) -> Any:

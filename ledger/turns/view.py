@@ -139,7 +139,9 @@ class View:
         if outer is not None:
             raise Nested(conversation=self.conversation, turn=outer.turn)
 
-    def recorded_program(self, inputs: list[str], outputs: list[str]) -> programs.Description:
+    def recorded_program(
+        self, inputs: dict[str, Any], outputs: dict[str, Any]
+    ) -> programs.Description:
         """Return the program of a recorded turn: this view's when the fields are its, else `recorded`."""
         if self.program is not None:
             own = self.program.description
@@ -157,7 +159,7 @@ class View:
             return programs.of_record(known)
         inputs = kinds.payload(node.record.inputs, node.seq) or {}
         outputs = kinds.payload(node.ended.outputs, node.seq) if node.ended is not None else {}
-        return programs.recorded(list(inputs), list(outputs or {}))
+        return programs.recorded(inputs, outputs or {})
 
 
 class Making(ABC):
@@ -253,12 +255,13 @@ class Record(Making):
         exchange: list[dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(view)
+        current.check_model(model)
         values.check(inputs, "inputs", references=False)
         values.check(outputs, "outputs", references=False)
         asked, answered = (None, None)
         if exchange is not None:
             asked, answered = messages.split(messages.check(exchange))
-        self._program = view.recorded_program(list(inputs), list(outputs))
+        self._program = view.recorded_program(inputs, outputs)
         self._sent = Sent(turn=self.turn, parent=None, inputs=inputs, messages=asked)
         self._outcome = Outcome(
             state="done",
