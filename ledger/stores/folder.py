@@ -21,7 +21,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -29,6 +29,7 @@ from ledger.errors import (
     AttachmentMissing,
     LedgerError,
     StoreConflict,
+    StoreCorrupt,
     StoreGone,
     StoreIO,
     StoreLink,
@@ -155,12 +156,13 @@ class FolderStore:
         log = self._home.log(conversation)
         deadline = time.monotonic() + self._lock_timeout_s
         self._home.make()
-        with ExitStack() as held:
-            held.enter_context(self._locked(log.lock, deadline))
+        named = {name for text in bodies for name in erasing.attachments(text)}
+        with self._locked(log.lock, deadline):
             self._home.check_case(conversation)
             self._settle(log, deadline)
-            if named := {name for text in bodies for name in erasing.attachments(text)}:
-                held.enter_context(self._keep(named, deadline))
+            if named:
+                with self._keep(named, deadline), self._data(log, deadline, expect) as file:
+                    return self._append_locked(log, file, bodies, expect)
             with self._data(log, deadline, expect) as file:
                 return self._append_locked(log, file, bodies, expect)
 
@@ -262,11 +264,14 @@ class FolderStore:
         deadline = time.monotonic() + self._lock_timeout_s
         with self._locked(log.lock, deadline):
             self._home.check_case(conversation)
-            plan = plans.read(log.plan, log.files)
+            plan = None
+            with suppress(StoreCorrupt):  # It goes with the rest.
+                plan = plans.read(log.plan, log.files)
             if plan is not None and plan.turn is not None:
                 self._settle(log, deadline, whole=True)
             self._forget(conversation)
-            report = removing.delete(self._home, log, self.blobs, deadline)
+            begun = plan is not None and plan.turn is None
+            report = removing.delete(self._home, log, self.blobs, deadline, begun=begun)
         self._wake(conversation)
         return report
 
@@ -331,7 +336,7 @@ class FolderStore:
             return
         self._forget(log.conversation)
         if plan.turn is None:
-            removing.delete(self._home, log, self.blobs, deadline)
+            removing.delete(self._home, log, self.blobs, deadline, begun=True)
             return
         with suppress(FileNotFoundError), locks.acquire(log.data, deadline, create=False) as file:
             plan = removing.overwrite(log, file, plan, plan.turn)

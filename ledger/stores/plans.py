@@ -22,7 +22,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ledger.errors import StoreCorrupt
+from ledger.errors import StoreCorrupt, StoreVersion
 from ledger.records import codec, erasing
 from ledger.stores import files, lines
 from ledger.stores.base import Erased
@@ -158,7 +158,8 @@ def lines_of(source: lines.Source) -> Iterator[tuple[int, bytes]]:
 def read(path: str, calls: Files) -> Plan | None:
     """Return the plan that stands, or None.
 
-    Raises: store-corrupt: it does not read. store-link, store-io and the like.
+    Raises: store-corrupt: it does not read. store-version: it cannot be understood. store-link,
+    store-io and the like.
     """
     try:
         with Descriptor(path, os.O_RDONLY) as file:
@@ -172,7 +173,7 @@ def read(path: str, calls: Files) -> Plan | None:
         reason = "the plan of an erasure does not read; erase again once it is out of the way"
         raise StoreCorrupt(where=path, seq=0, reason=reason) from error
     if plan.turn_ledger_erase != 1:
-        raise StoreCorrupt(where=path, seq=0, reason="it is an erasure of a newer version")
+        raise StoreVersion(where=path, reason="it is an erasure of a newer version")
     return plan
 
 
@@ -195,9 +196,13 @@ def write(stem: str, path: str, plan: Plan, calls: Files) -> None:
 def source(file: Descriptor, calls: Files, path: str) -> lines.FileSource:
     """Return the bytes of a log, with the tombstones of the plan that stands beside it.
 
+    A plan that does not read stops writers, not readers: what it left half done, no seal vouches for.
     Raises: FileNotFoundError: the plan says that the log is to go.
     """
-    plan = read(path, calls) if os.path.lexists(path) else None
+    plan = None
+    if os.path.lexists(path):
+        with suppress(StoreCorrupt):
+            plan = read(path, calls)
     if plan is None:
         return lines.FileSource(file, calls)
     if plan.turn is None:

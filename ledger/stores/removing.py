@@ -91,9 +91,11 @@ def drop_plan(log: Log) -> None:
 # -- a conversation --------------------------------------------------------------------------------
 
 
-def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float) -> Deleted:
-    """Remove a log and all that belongs to it, durably; its lock file stays."""
-    begun = os.path.lexists(log.plan)
+def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: bool) -> Deleted:
+    """Remove a log and all that belongs to it, durably; its lock file stays.
+
+    Args: begun: a plan says so already.
+    """
     report = Deleted(conversation=log.conversation, found=begun)
     try:
         with locks.acquire(log.data, deadline, create=False) as file:

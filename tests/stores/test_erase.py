@@ -28,6 +28,7 @@ from ledger.stores.files import Files
 from ledger.stores.folder import FolderStore
 from ledger.stores.memory import MemoryStore
 from tests.stores.support import AT, Failing, error, log_path, run, stop
+from tests.stores.test_folder_append import interrupted_at
 
 A, B, C = (f"0199c000-0000-7000-8000-00000000000{n}" for n in "abc")
 HASH = "sha256:" + "a" * 64
@@ -595,6 +596,10 @@ def test_a_plan_that_does_not_read(folder):
 
     with pytest.raises(StoreCorrupt):
         FolderStore(folder).append("c", [stop(C)])
+    assert len(FolderStore(folder).read("c")) == 9
+    plan.write_text('{"turn_ledger_erase":2,"conversation":"c","turn":null}')
+    with pytest.raises(StoreVersion):
+        FolderStore(folder).read("c")
     plan.unlink()
     assert FolderStore(folder).erase("c", B)
     assert CANARY.encode() not in log_path(folder).read_bytes()
@@ -831,3 +836,21 @@ def test_readers_meanwhile_see_all_or_nothing(tmp_path):
         thread.join()
 
     assert wrong == []
+
+
+def test_an_interrupt_in_an_erasure(folder, tmp_path):
+    """Interrupted at some line, an erasure leaves its locks free, and the same store finishes it."""
+    nth, open_files = 0, len(os.listdir("/dev/fd"))
+    while True:
+        copy = tmp_path / f"copy-{nth}"
+        shutil.copytree(folder, copy)
+        store = FolderStore(copy, lock_timeout_s=2)
+        raised = interrupted_at(nth, lambda store=store: store.erase("c", B))
+        assert len(os.listdir("/dev/fd")) == open_files, nth
+        assert store.verify("c").damaged is False
+        store.erase("c", B)
+        check_erased(copy)
+        if not raised:
+            break
+        nth += 61
+    assert nth > 600
