@@ -285,7 +285,7 @@ class Conversation:
         making = Merge(
             view,
             merged,
-            dict(value) if isinstance(value, merging.Outputs) else {program.answer: value},
+            view.merged_outputs(program, value),
             inputs=answers[0]["inputs"],
             landing=landing,
             program=program,
@@ -401,10 +401,8 @@ class Conversation:
         finally:
             current.leave(token)
         seconds = time.perf_counter() - begun
-        done = outcomes.done(program.description.answer, value, running, seconds)
         try:
-            values.check(done.outputs, "outputs", references=False)
-            self._end(turn, done)
+            self._end(turn, outcomes.done(program, value, running, seconds))
         except BaseException as error:
             if getattr(error, "code", None) in ("record-invalid", "record-too-large"):
                 self._end_failed(turn, error, running, seconds)
@@ -453,7 +451,7 @@ class Conversation:
             return list(history.shown(history.node(turn).parent, self._view.rule).rows)
 
     def _turn(self, turn: str) -> Turn:
-        return Turn(self._log, self._world, turn)
+        return Turn(self._log, self._world, turn, self._view.program)
 
     def __repr__(self) -> str:
         history = self._log.read()

@@ -139,8 +139,8 @@ def seal(
     return b"".join(lines), chain
 
 
-def _text(raw: bytes) -> bytes:
-    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=")
+def _text(sixteen: bytes) -> bytes:
+    return binascii.b2a_base64(sixteen, newline=False).translate(_URL_SAFE)[:22]
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -357,7 +357,8 @@ class Scanner:
         kept = self._add(len(line), verdict, found)
         self.chain = found.chain
         self._since = None
-        self._unsealed = []
+        if self._unsealed:
+            self._unsealed = []
         self._covers_tombstone = False
         self._batch_line(kept, found)
 
@@ -388,8 +389,9 @@ class Scanner:
 
     def _close(self, *, void: bool) -> None:
         """End the open batch: void when it was never finished, else its lines count."""
-        self._judge_batch(void=void)
-        self._batch = []
+        if self._batch:
+            self._judge_batch(void=void)
+            self._batch = []
         self._overtaken = False
 
     def _judge_batch(self, *, void: bool) -> None:

@@ -38,7 +38,9 @@ class Tail:
             self.newer = reader.newer
             head = lines.head_of(self._source)
         else:
-            reader, self.counted = self._read(known.scanner.onward()), known.counted
+            unchanged = known.end == self._source.size
+            scanner = known.scanner if unchanged else known.scanner.onward()
+            reader, self.counted = self._read(scanner), known.counted
             self.newer = known.newer or reader.newer
             head = known.head or lines.head_of(self._source)
         self._take(reader, head)

@@ -199,6 +199,8 @@ class _Pass(Generic[T]):
 
     def _take(self, piece: lines.Piece) -> None:
         self.records += self._decode(piece, self._after)
+        if _DAMAGED.isdisjoint({line.verdict for line in piece.lines}):
+            return
         for line in piece.lines:
             self.unsealed = self.unsealed or line.verdict == "unsealed"
             damaged = line.verdict in _DAMAGED and line.seq > self._after
