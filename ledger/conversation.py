@@ -18,9 +18,10 @@ from ledger.errors import Cancelled, TurnState, TurnWaiting
 from ledger.records import ids, kinds, values
 from ledger.stores.resolve import store_for
 from ledger.turn import Turn
-from ledger.turns import commands, current, outcomes, programs
+from ledger.turns import commands, current, outcomes, programs, receipts
 from ledger.turns.commands import Outcome
 from ledger.turns.log import Log
+from ledger.turns.receipts import Receipt
 from ledger.turns.view import Making, Merge, Record, Start, TurnLike, View
 from ledger.turns.world import SYSTEM, World
 from ledger.views import Lineage, Rule, all_turns, drawing
@@ -333,6 +334,26 @@ class Conversation:
         values.check(data, "data", references=False)
         at = None if turn is None else self._view.find(self._log.read(), turn)
         self._log.add(commands.entry(plugin, kind, data, now=self._world.now(), turn=at))
+
+    # -- forgetting
+
+    def forget(self, turn: TurnLike) -> Receipt:
+        """Take out what a turn said, for good, and leave its place in the tree.
+
+        Its inputs, outputs, messages, steps and errors go from the log, with the entries at it or
+        about it, its events, and attachments that nothing else names. It ends `abandoned`, its id,
+        parent and children stay; the turns after it are not changed. A turn that is interrupted is
+        ended first. Forgetting again is no error, and takes what was added since.
+        Returns: what went, and what cannot be promised (backups, merges and later turns that repeat it).
+        Raises: turn-unknown. turn-state: it runs or waits. store-unsupported, store errors: once the
+        store has decided the erasure every reader sees it, and the next writer finishes it.
+        Not promised: that another process which has the conversation open forgets what it has read.
+        """
+        target = self._view.find(self._log.read(), turn)
+        before, erased = self._log.erase(
+            target, lambda history: commands.abandon(history, target, now=self._world.now())
+        )
+        return receipts.receipt(before, erased)
 
     # -- inside
 

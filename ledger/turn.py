@@ -66,6 +66,11 @@ class Turn:
         found: dict[str, Any] | None = self._value(self._node.record.source)
         return found
 
+    @property
+    def erased(self) -> bool:
+        """Whether what it said was taken out: it has no inputs, outputs or messages any more."""
+        return self._node.erased
+
     # -- what went in and came out
 
     @property

@@ -733,6 +733,20 @@ def test_the_next_turn_sees_the_merge_as_an_ordinary_turn(chat, store):
     assert view.turns[-1].parent == merged
 
 
+def test_a_merge_does_not_make_records_grow(store):
+    """The turn after a merge names the merge and links to the line before it, however long that is."""
+    chat = ledger.open("alex", store=store)
+    for i in range(20):
+        chat.record(str(i), "x")
+    tries = [chat.continue_from(20).record("try", str(i)) for i in range(2)]
+    chat.merge(tries, merging.pick(tries[0]))
+    after = chat.record("after", "y")
+
+    sizes = [len(r["saw"]) for r in store.read("alex") if r["kind"] == "turn"]
+    assert max(sizes) <= 3
+    assert [t.ordinal for t in after.saw] == [*range(1, 21), 23]
+
+
 def test_turns_of_different_depth_meet_at_their_common_ancestor(chat):
     """Turns without a shared parent land on the nearest common ancestor that is none of them."""
     deep = chat.continue_from(3).record("deeper", "d")

@@ -85,12 +85,17 @@ def body(record: Mapping[str, Any]) -> bytes:
     plain = {k: v for k, v in record.items() if k != "seq" and k != "ledger"}
     _check_record(plain)
     values.check(plain)
-    text = _encoder.encode(plain)
-    for raw, escaped in _ESCAPED:
-        if raw in text:
-            text = text.replace(raw, escaped)
+    text = escaped(_encoder.encode(plain))
     if len(text) > values.SIZE_LIMIT_BYTES:
         raise RecordTooLarge(size_bytes=len(text), limit_bytes=values.SIZE_LIMIT_BYTES)
+    return text
+
+
+def escaped(text: bytes) -> bytes:
+    """Return JSON with the characters spelled out at which some readers end a line."""
+    for raw, spelled in _ESCAPED:
+        if raw in text:
+            text = text.replace(raw, spelled)
     return text
 
 

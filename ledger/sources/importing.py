@@ -16,7 +16,7 @@ from typing import Any
 from ledger.errors import ImportInvalid, LedgerError
 from ledger.formats import merge_json
 from ledger.formats.base import Draft, DraftTurn, Exported, Report, Skipped
-from ledger.records import ids, kinds, times
+from ledger.records import ids, kinds, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.sources import files
 from ledger.stores.memory import MemoryStore
@@ -125,7 +125,7 @@ def _import_export(
     before = len(log.read().order)
     turns = len(History.of(exported, conversation=item.conversation).order)
     if not log.history.position and hasattr(store, "adopt"):
-        _keep(store, item)
+        _keep(store, item, set(item.blobs))
         store.adopt(item.conversation, item.raw_log)
         return turns, 0
 
@@ -134,7 +134,7 @@ def _import_export(
         source = f"conversation {item.conversation}"
         added = merge_json.missing(exported, here, source=source)
         if added:
-            _keep(store, item)
+            _keep(store, item, set(values.references(added)))
         if _goes_on(here, exported):
             # An older copy: what came after it there is what comes after it here, the head included.
             return [_unplaced(record) for record in exported[len(here) :] if _kept(record)]
@@ -166,11 +166,13 @@ def _unplaced(record: NewRecord) -> NewRecord:
     return {key: value for key, value in record.items() if key != "seq"}
 
 
-def _keep(store: Any, item: Exported) -> None:
+def _keep(store: Any, item: Exported, named: set[str]) -> None:
+    """Keep the attachments that are named by what is added: those of a turn erased here stay away."""
     blobs = getattr(store, "blobs", None)
     if blobs is not None:
-        for content in item.blobs.values():
-            blobs.put(content)
+        for sha256, content in item.blobs.items():
+            if sha256 in named:
+                blobs.put(content)
 
 
 # -- other formats ---------------------------------------------------------------------------------
