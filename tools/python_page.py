@@ -112,7 +112,7 @@ def class_body(node: ast.ClassDef, place: str) -> list[str]:
         lines.append("")
     for member in found:
         if member.signature:
-            lines += [f"#### {node.name}.{member.name}\n", *code(member.signature)]
+            lines += [f"#### `{node.name}.{member.name}`\n", *code(member.signature)]
             lines += told(member.doc)
     return lines
 

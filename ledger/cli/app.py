@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ledger.cli import reading, writing
+from ledger.cli import reading, removing, writing
 from ledger.cli.output import OutputClosed, OutputFailed, abandon_output, fail, finish, tell, warn
 from ledger.errors import LedgerError
 
@@ -65,6 +65,7 @@ def _options(
 
 reading.add_to(app)
 writing.add_to(app)
+removing.add_to(app)
 
 
 def store_first(arguments: list[str]) -> list[str]:

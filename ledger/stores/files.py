@@ -280,6 +280,13 @@ def _is_anothers(found: os.stat_result, user: int) -> bool:
     return user not in (0, found.st_uid) and found.st_uid != 0
 
 
+def check_folder(path: str) -> None:
+    """Raise store-link unless a path that is there is a folder, and no link to one."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISDIR(os.stat(path, follow_symlinks=False).st_mode):
+            raise StoreLink(where=path, reason="it is not a folder")
+
+
 def flush(number: int) -> None:
     """Return when what was written to an open file is on its disk, as far as the system knows."""
     if sys.platform == "darwin":
@@ -317,6 +324,14 @@ class Files:
         """Make the names in a folder durable."""
         flush_folder(path)
 
+    def replace(self, path: str, name: str) -> None:
+        """Give a file a name, in place of the file that has it."""
+        os.replace(path, name)
+
+    def remove(self, path: str) -> None:
+        """Take a file's name away; a link is not followed."""
+        os.unlink(path)
+
     def make_folder(self, path: str) -> None:
         """Make a folder, and those above it, for its owner only; each name is made durable.
 
@@ -331,3 +346,14 @@ class Files:
             if not os.path.isdir(path):
                 raise StoreLink(where=path, reason="it is not a folder") from None
         self.flush_folder(above)
+
+
+def write_at(file: Descriptor, calls: Files, data: bytes, offset: int) -> None:
+    """Write all of some bytes at an offset, however many calls it takes. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        written = calls.write(file.number, view, offset)
+        if written <= 0:
+            raise StoreIO(where=file.path, reason="the system writes nothing and says no error")
+        view = view[written:]
+        offset += written

@@ -20,6 +20,10 @@ class Home:
     def __init__(self, folder: str, calls: files.Files) -> None:
         self.folder = folder
         self.conversations = os.path.join(folder, "conversations")
+        self.trees = os.path.join(folder, "trees")
+        """The events of turns."""
+        self.sweeping = os.path.join(folder, "attachments.lock")
+        """The lock of who removes attachments."""
         self._calls = calls
         self._identity: tuple[int, int] | None = None
         self._above_is_durable = False

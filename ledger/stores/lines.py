@@ -296,12 +296,12 @@ def find_end(source: Source, first_chain: bytes) -> tuple[Reader, bool]:
         start = source.size - length
         anchor = _first_seal(source.read(start, length), start)
         if anchor is not None:
-            reader = _read_all(source, _at(anchor, anchor.count))
+            reader = _read_all(source, anchor.scanner(anchor.seal.seq))
             shift = reader.shift
             if shift == 0:
                 return reader, False
             if shift is not None:
-                return _read_all(source, _at(anchor, anchor.count + shift)), False
+                return _read_all(source, anchor.scanner(anchor.seal.seq + shift)), False
         length *= 2
     return _read_all(source, codec.Scanner(first_chain)), True
 
@@ -326,29 +326,34 @@ def _compare(reader: _Reading, piece: Piece) -> None:
             return
 
 
-def _at(scanner: codec.Scanner, count: int) -> codec.Scanner:
-    return codec.Scanner(scanner.chain, offset=scanner.offset, count=count)
+class _Anchor(NamedTuple):
+    """A sealed line, after which a scanner can start."""
+
+    seal: codec.Seal
+    end: int
+    """Offset of the first byte after it."""
+
+    def scanner(self, count: int) -> codec.Scanner:
+        return codec.Scanner(self.seal.chain, offset=self.end, count=count, after=self.seal)
 
 
-def _first_seal(data: bytes, base: int) -> codec.Scanner | None:
-    """Return a scanner that stands after the first sealed line, of those that are whole in data."""
+def _first_seal(data: bytes, base: int) -> _Anchor | None:
+    """Return the first sealed line of those that are whole in data."""
     start = data.find(b"\n") + 1
     while 0 < start < len(data):
         end = data.find(b"\n", start)
         if end < 0:
             return None
-        scanner = _after_seal(data, start, end, base)
-        if scanner is not None:
-            return scanner
+        anchor = _anchor(data, start, end, base)
+        if anchor is not None:
+            return anchor
         start = end + 1
     return None
 
 
-def _after_seal(data: bytes, start: int, end: int, base: int) -> codec.Scanner | None:
+def _anchor(data: bytes, start: int, end: int, base: int) -> _Anchor | None:
     found = codec.find_seal(data[max(start, end - GUARD) : end])
-    if found is None:
-        return None
-    return codec.Scanner(found.chain, offset=base + end + 1, count=found.seq)
+    return _Anchor(found, base + end + 1) if found is not None else None
 
 
 def find_place(source: Source, known: Known, place: int, first_chain: bytes) -> codec.Scanner:
@@ -366,11 +371,9 @@ def find_place(source: Source, known: Known, place: int, first_chain: bytes) -> 
             start = data.rfind(b"\n", 0, end - 1) + 1
             if not start:
                 break
-            if count <= place:
-                scanner = _after_seal(data, start, end - 1, base)
-                if scanner is not None:
-                    scanner.count = count
-                    return scanner
+            anchor = _anchor(data, start, end - 1, base) if count <= place else None
+            if anchor is not None:
+                return anchor.scanner(count)
             if not codec.is_blank(data[start : end - 1]):
                 count -= 1
             end = start

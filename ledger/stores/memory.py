@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ledger.errors import StoreConflict, StoreGone
-from ledger.records import codec, ids, kinds
-from ledger.stores import forks, handout, lines
+from ledger.errors import AttachmentMissing, StoreConflict, StoreGone
+from ledger.records import codec, erasing, ids, kinds
+from ledger.stores import forks, handout, lines, plans
 from ledger.stores import verify as verifying
-from ledger.stores.base import Incarnation, Position, Records, agrees
+from ledger.stores.base import Deleted, Erased, Incarnation, Position, Records, agrees
 from ledger.stores.blobs import MemoryBlobs
 
 T = TypeVar("T")
@@ -45,6 +45,10 @@ class _Log:
     def _look_at_first(self) -> Incarnation:
         first = self._lines[0]
         return handout.incarnation(bytes(self.data[first.start : first.end]))
+
+    def whole(self) -> bytes:
+        """Return the lines that count; the last one gets the line feed that it may lack."""
+        return bytes(self.data[: self._scanner.offset]) + b"\n" * self._lacks_line_feed
 
     def beyond(self, after: int) -> lines.Piece:
         found = self._lines[after : len(self)]
@@ -100,6 +104,9 @@ class MemoryStore:
             log = self._log(conversation)
             if expect is not None and not agrees(expect, log.position):
                 raise StoreConflict(conversation=conversation, expected=int(expect), found=len(log))
+            named = {name for text in bodies for name in erasing.attachments(text)}
+            for sha256 in self.blobs.lost(named):
+                raise AttachmentMissing(sha256=sha256)
             if bodies:
                 log.add(bodies)
                 self._logs[conversation] = log
@@ -149,13 +156,53 @@ class MemoryStore:
         with self._changed:
             return sorted(name for name, log in self._logs.items() if len(log))
 
-    def delete(self, conversation: str) -> bool:
-        """Remove a conversation. Returns: whether there was one."""
+    def delete(self, conversation: str) -> Deleted:
+        """Remove a conversation, and the attachments that no other log names. True: there was one."""
         ids.check_conversation(conversation)
+        report = Deleted(conversation=conversation)
         with self._changed:
-            there = self._logs.pop(conversation, None) is not None
+            log = self._logs.pop(conversation, None)
+            if log is not None:
+                report.found = True
+                report.attachments, report.attachments_kept = self._sweep(bytes(log.data))
             self._changed.notify_all()
-            return there
+        return report
+
+    def erase(self, conversation: str, turn: str, *, expect: int | None = None) -> Erased:
+        """Overwrite what a turn's records say, and remove attachments that no other record names.
+
+        Returns: what went. Raises: store-conflict.
+        """
+        ids.check_conversation(conversation)
+        return handout.with_room(lambda: self._erase(conversation, turn, expect))
+
+    def _erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
+        with self._changed:
+            log = self._log(conversation)
+            if expect is not None and not agrees(expect, log.position):
+                found = int(log.position)
+                raise StoreConflict(conversation=conversation, expected=int(expect), found=found)
+            data = log.whole()
+            plan, report = plans.planned(lines.BytesSource(data), conversation, turn)
+            if plan.lines:
+                changed = bytearray(data)
+                for place in plan.lines:
+                    changed[place.offset : place.end] = place.part(place.offset, place.end)
+                self._logs[conversation] = _Log(conversation, bytes(changed))
+            named = "".join(f'"sha256":"{sha256}"' for sha256 in plan.attachments).encode()
+            report.attachments, report.attachments_kept = self._sweep(named)
+            self._changed.notify_all()
+        return report
+
+    def _sweep(self, gone: bytes) -> tuple[list[str], list[str]]:
+        """Remove the attachments that some bytes name and no log does. Returns: removed and kept."""
+        named = [name for name in dict.fromkeys(erasing.attachments(gone)) if self.blobs.has(name)]
+        kept: set[str] = set()
+        for log in self._logs.values():
+            kept.update(erasing.attachments(log.data))
+        removed = [name for name in named if name not in kept]
+        self.blobs.remove(removed)
+        return removed, [name for name in named if name in kept]
 
     def raw(self, conversation: str) -> bytes:
         """Return the whole log as it is, for `adopt`; no bytes when there is none."""

@@ -37,6 +37,10 @@ class IsTurn(Protocol):
         ...
 
 
+class Outputs(dict[str, Any]):
+    """What a merging program returns when it gives every output by name."""
+
+
 TurnLike = IsTurn | str | int
 """What names a turn: the turn, its id or a part of it, its ordinal."""
 
@@ -130,11 +134,10 @@ class View:
         settings = {k: v for k, v in kwargs.items() if k in known and not self.program.parameter(k)}
         rest = {k: v for k, v in kwargs.items() if k not in settings}
         bound, inputs = self.program.bind(args, rest)
-        values.check(inputs, "inputs", references=False)
         return bound, inputs, {**self.settings, **settings}
 
     def refuse_nested(self) -> None:
-        """Refuse a send from inside a turn: it would wait for itself. Raises: conversation-nested."""
+        """Refuse to make a turn inside a turn: it would wait for itself. Raises: conversation-nested."""
         outer = current.running_turn()
         if outer is not None:
             raise Nested(conversation=self.conversation, turn=outer.turn)
@@ -148,6 +151,17 @@ class View:
             if sorted(f["name"] for f in own.fields) == sorted([*inputs, *outputs]):
                 return own
         return programs.recorded(inputs, outputs)
+
+    def merged_outputs(self, program: programs.Description, value: Any) -> dict[str, Any]:
+        """Return what a merging program returned as the outputs of the merge, by name.
+
+        Raises: record-invalid: it is not what this view's program declares.
+        """
+        if isinstance(value, Outputs):
+            return dict(value)
+        if self.program is not None:
+            return self.program.outputs(value)
+        return {program.answer: value}
 
     def merged_program(self, history: History, merged: str) -> programs.Description:
         """Return the program a merge belongs to: this view's, else that of the first merged turn."""

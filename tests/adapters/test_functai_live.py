@@ -99,7 +99,7 @@ def test_a_torn_tail_that_functai_appends_to_costs_its_record(own, live, tmp_pat
     live.remember("notes", "note", 2)
 
     assert [entry["data"] for entry in live.entries("notes", "note")] == [2]
-    with pytest.warns(errors.DamageWarning, match="records 6 are damaged"):
+    with pytest.warns(errors.DamageWarning, match="left out: record 6;"):
         assert [entry["data"] for entry in own.entries("notes", "note")] == [2]
     assert own.store.verify("alex").counts["unreadable"] == 1
     own.record("three", "3")
@@ -223,7 +223,7 @@ def test_an_altered_line_of_ours_is_trusted_by_functai_alone(own, live, tmp_path
     reopened = echo.conversation("alex", store=fresh(tmp_path))
     assert [t.inputs["message"] for t in reopened.all_turns()] == ["one", "TWO"]
     fresh_own = ledger.open("alex", store=ledger.FolderStore(tmp_path))
-    with pytest.warns(errors.DamageWarning, match="records 4"):
+    with pytest.warns(errors.DamageWarning, match="record 4;"):
         assert [t.inputs["message"] for t in fresh_own.all_turns()] == ["one"]
     assert own.store.verify("alex").damaged
 
@@ -246,7 +246,7 @@ def test_a_record_of_functai_that_is_no_json_is_unreadable_here(own, live):
     )
 
     assert len(live.entries("notes", "note")) == 2
-    with pytest.warns(errors.DamageWarning, match="records 6 are damaged"):
+    with pytest.warns(errors.DamageWarning, match="left out: record 6;"):
         assert [entry["data"] for entry in own.entries("notes", "note")] == [2]
     assert own.store.verify("alex").counts == {"sealed": 5, "unreadable": 1, "unsealed": 1}
     own.record("three", "3")

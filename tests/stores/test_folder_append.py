@@ -51,7 +51,7 @@ def test_opening_and_reading_make_nothing(tmp_path):
     store = FolderStore(tmp_path / "new")
 
     assert store.read("c") == store.conversations() == []
-    assert store.delete("c") is False
+    assert not store.delete("c")
     assert store.append("c", []) == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -448,7 +448,7 @@ def _in_finalizer(frame) -> bool:
     return False
 
 
-def _interrupted_at(nth: int, work) -> bool:
+def interrupted_at(nth: int, work) -> bool:
     """Run work with an interrupt at the nth line of our code. Says whether it came to that."""
     left = nth
     raised = False
@@ -489,7 +489,7 @@ def test_an_interrupt_at_any_line(tmp_path, torn):
         before = [name for name in turns(store.read("c")) if name]
         open_files = len(os.listdir("/dev/fd"))
         names = [f"{nth}-a", f"{nth}-b"]
-        raised = _interrupted_at(nth, lambda names=names: store.append("c", [*map(stop, names)]))
+        raised = interrupted_at(nth, lambda names=names: store.append("c", [*map(stop, names)]))
 
         assert len(os.listdir("/dev/fd")) == open_files, nth
         impatient = FolderStore(tmp_path, lock_timeout_s=0.0, calls=Unflushed())

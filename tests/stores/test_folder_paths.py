@@ -140,7 +140,7 @@ def test_delete_removes_the_log_and_its_side_files_only(tmp_path):
     for name in ("c.torn-x", "c.other"):
         (place / name).write_bytes(b"x")
 
-    assert store.delete("c") is True
+    assert store.delete("c")
 
     assert {p.name for p in place.iterdir()} == before - {"c.jsonl"} | {"c.torn-x", "c.other"}
 

@@ -403,7 +403,7 @@ def test_a_lock_file_replaced_while_waiting(store, holder, tmp_path):
     done: list[int] = []
     thread = threading.Thread(target=lambda: done.append(store.append("c", [stop("b")])))
     thread.start()
-    until(waiters)
+    until(lambda: is_waited_for(holder.pid))
     lock_path(tmp_path).unlink()
     second = start(HOLD.replace('"rb+"', '"ab+"'), tmp_path)
     assert heard(second) == "held"

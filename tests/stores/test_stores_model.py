@@ -80,7 +80,7 @@ class Stores(RuleBasedStateMachine):
     @rule()
     def delete(self) -> None:
         there = self.store.delete("c")
-        assert there is bool(self.model)
+        assert bool(there) is bool(self.model)
         self.memory.delete("c")
         old, self.positions, self.model = self.positions, [], []
         self.same_as_memory = True
