@@ -133,8 +133,8 @@ class Conversation:
     def head(self) -> Turn | None:
         """The turn this view stands on; None: the conversation is empty.
 
-        The next turn continues it, or its nearest ancestor that is done. Setting it makes a turn the head for everyone who opens the conversation, and this view
-        continues from exactly it.
+        The next turn continues it, or its nearest ancestor that is done. Setting it makes a turn the
+        head for everyone who opens the conversation, and this view continues from exactly it.
         """
         history = self._log.read()
         at = self._view.cursor.resolve(history)

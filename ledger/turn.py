@@ -63,8 +63,7 @@ class Turn:
     @property
     def source(self) -> dict[str, Any] | None:
         """Where an imported turn comes from: format, conversation, source ids and times."""
-        found: dict[str, Any] | None = self._value(self._node.record.source)
-        return found
+        return self._object(self._node.record.source)
 
     @property
     def erased(self) -> bool:
@@ -76,13 +75,13 @@ class Turn:
     @property
     def inputs(self) -> dict[str, Any]:
         """What was sent, by name."""
-        return dict(self._value(self._node.record.inputs) or {})
+        return kinds.mapping(self._node.record.inputs, *self._where)
 
     @property
     def outputs(self) -> dict[str, Any]:
         """Every output by name; empty until it is done."""
         ended = self._node.ended
-        return {} if ended is None else dict(self._value(ended.outputs) or {})
+        return {} if ended is None else kinds.mapping(ended.outputs, *self._where)
 
     @property
     def result(self) -> Any:
@@ -112,8 +111,10 @@ class Turn:
         Provider-neutral messages. Made from inputs and outputs when none were recorded.
         """
         node = self._node
-        asked = self._value(node.record.messages)
-        answered = None if node.ended is None else self._value(node.ended.messages)
+        asked = messages.readable(self._value(node.record.messages))
+        answered = None
+        if node.ended is not None:
+            answered = messages.readable(self._value(node.ended.messages))
         if asked is None:
             asked = messages.from_inputs(self.inputs)
         if answered is None:
@@ -124,8 +125,7 @@ class Turn:
     def error(self) -> dict[str, Any] | None:
         """How it failed: `type`, and `code` and `message` where known."""
         ended = self._node.ended
-        found: dict[str, Any] | None = None if ended is None else self._value(ended.error)
-        return found
+        return None if ended is None else self._object(ended.error)
 
     # -- how it went
 
@@ -146,7 +146,7 @@ class Turn:
     def usage(self) -> dict[str, int]:
         """Token counts, summed over every model call inside it."""
         ended = self._node.ended
-        return {} if ended is None else dict(self._value(ended.usage) or {})
+        return {} if ended is None else kinds.mapping(ended.usage, *self._where)
 
     @property
     def started(self) -> datetime | None:
@@ -179,14 +179,14 @@ class Turn:
     def reads(self) -> list[Turn]:
         """A merge: the turns it was made from."""
         named = self._value(self._node.record.reads)
+        listed = named if isinstance(named, list) else []
         history = self._log.history
-        return [self._other(t) for t in named or [] if isinstance(t, str) and t in history]
+        return [self._other(t) for t in listed if isinstance(t, str) and t in history]
 
     @property
     def made_by(self) -> dict[str, Any] | None:
         """A merge: the program that made it: `name`, `version`, `call`."""
-        found: dict[str, Any] | None = self._value(self._node.record.made_by)
-        return found
+        return self._object(self._node.record.made_by)
 
     # -- as Python sees it
 
@@ -226,10 +226,19 @@ class Turn:
     def _other(self, turn: str) -> Turn:
         return Turn(self._log, self._world, turn, self._program)
 
+    @property
+    def _where(self) -> tuple[int, str]:
+        return self._node.record.seq, f"turn {self._id}"
+
     def _value(self, payload: Any) -> Any:
-        return kinds.payload(payload, self._node.record.seq, f"turn {self._id}")
+        return kinds.payload(payload, *self._where)
+
+    def _object(self, payload: Any) -> dict[str, Any] | None:
+        """Return a payload that is an object; what another writer left in its place reads as absent."""
+        value = self._value(payload)
+        return value if isinstance(value, dict) else None
 
     def _source_time(self, key: str) -> datetime | None:
         source = self.source
-        text = source.get(key) if isinstance(source, dict) else None
+        text = source.get(key) if source is not None else None
         return times.from_text(text) if isinstance(text, str) else None

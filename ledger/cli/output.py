@@ -200,6 +200,7 @@ def report_text(report: Report) -> str:
     if report.torn_bytes:
         lines.append(f"  torn: {report.torn_bytes} bytes at the end, set aside by the next append")
     lines += [f"  set aside: {name}" for name in report.set_aside]
+    lines += [f"  open to others: {name}; chmod 600 closes it" for name in report.wide]
     return "\n".join(lines)
 
 

@@ -279,6 +279,18 @@ def payload(value: Any, seq: int = 0, where: str = "") -> Any:
         raise StoreCorrupt(where=where or "a field", seq=seq, reason=str(error)) from error
 
 
+def mapping(value: Any, seq: int = 0, where: str = "") -> dict[str, Any]:
+    """Return a payload that is an object; an empty one when it is anything else. Raises as `payload`."""
+    found = payload(value, seq, where)
+    return found if isinstance(found, dict) else {}
+
+
+def mappings(value: Any, seq: int = 0, where: str = "") -> list[dict[str, Any]]:
+    """Return the objects in a payload that is a list; none when it is no list. Raises as `payload`."""
+    found = payload(value, seq, where)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
 def has(value: Any) -> bool:
     """Say whether a payload field stands in its record."""
     return type(value) is not msgspec.Raw or len(memoryview(value)) > 0

@@ -43,6 +43,26 @@ def check(messages: Any, path: str = "messages") -> list[Message]:
     return messages
 
 
+def readable(value: Any) -> list[Message] | None:
+    """Return what can be read as messages of a recorded list; None when it is no list.
+
+    What another writer left that is no message, or no part of one, is passed over.
+    """
+    if not isinstance(value, list):
+        return None
+    return [
+        {**message, "parts": [part for part in message["parts"] if _is_part(part)]}
+        for message in value
+        if isinstance(message, dict)
+        and isinstance(message.get("role"), str)
+        and isinstance(message.get("parts"), list)
+    ]
+
+
+def _is_part(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("type"), str)
+
+
 def split(messages: list[Message]) -> tuple[list[Message], list[Message]]:
     """Return the user side (all before the first assistant or tool message) and the rest."""
     for i, message in enumerate(messages):

@@ -112,12 +112,14 @@ class FolderBlobs:
         """
         with files.naming(self._folder):
             self._calls.make_folder(self._folder)
+        self._check_trusted()
         path = os.path.join(self._folder, f"new-{secrets.token_hex(16)}")
         try:
             with files.naming(self._folder):
                 sha256, size = self._write(path, content)
                 shelf = os.path.join(self._folder, sha256[:2])
                 self._calls.make_folder(shelf)
+                files.check_trusted(shelf)
                 os.replace(path, os.path.join(shelf, sha256))
                 self._calls.flush_folder(shelf)
         except BaseException:
@@ -154,6 +156,7 @@ class FolderBlobs:
         if not _NAME.fullmatch(sha256):
             raise _missing(sha256)
         path = self._path(sha256)
+        self._check_trusted(os.path.dirname(path))
         try:
             stream = io.BufferedReader(_Checked(path, sha256, self._calls), _CHUNK)
         except FileNotFoundError:
@@ -163,7 +166,9 @@ class FolderBlobs:
 
     def has(self, sha256: str) -> bool:
         """Say whether there is a file under this name. Not promised: that its bytes are right."""
-        there = bool(_NAME.fullmatch(sha256)) and os.path.isfile(self._path(sha256))
+        path = self._path(sha256)
+        named = bool(_NAME.fullmatch(sha256))
+        there = named and os.path.isfile(path) and not os.path.islink(path)
         if there:
             self._seen.add(sha256)
         return there
@@ -182,14 +187,20 @@ class FolderBlobs:
             for sha256 in sha256s:
                 path = self._path(sha256)
                 shelf = os.path.dirname(path)
-                files.check_folder(self._folder)
-                files.check_folder(shelf)
+                files.check_trusted(self._folder)
+                files.check_trusted(shelf)
                 with suppress(FileNotFoundError):
                     self._calls.remove(path)
                 shelves.add(shelf)
             for shelf in shelves:
                 with suppress(FileNotFoundError):
                     self._calls.flush_folder(shelf)
+
+    def _check_trusted(self, *shelf: str) -> None:
+        """Refuse folders that are links, or that others may change. Raises: store-link, store-denied."""
+        files.check_trusted(os.path.dirname(self._folder), by_link=True)
+        for path in (self._folder, *shelf):
+            files.check_trusted(path)
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], sha256)

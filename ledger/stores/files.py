@@ -125,7 +125,7 @@ class Descriptor:
 
     Raises (at opening): FileNotFoundError and FileExistsError as they are, since what they mean is
     the caller's to say; any other failure by its name: store-link for a link, a fifo, a folder, or a
-    file with two names.
+    file with two names; store-denied for a file of another user.
     """
 
     def __init__(self, path: str, flags: int, mode: int = 0o600) -> None:
@@ -153,8 +153,10 @@ class Descriptor:
         found = os.fstat(self._number[0])
         if not stat.S_ISREG(found.st_mode):
             raise StoreLink(where=self.path, reason="it is not a plain file")
-        if found.st_nlink > 1:
+        if not is_plain(found):
             raise StoreLink(where=self.path, reason="the file has more than one name")
+        if _is_anothers(found, os.geteuid()):
+            raise StoreDenied(where=self.path, reason="it belongs to another user")
         return found
 
     def is_at_its_path(self) -> bool:
@@ -197,6 +199,20 @@ class Descriptor:
             _open.remove(self)
 
 
+def is_plain(found: os.stat_result) -> bool:
+    """Say whether it is a plain file with one name."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+
+
+def wide_mode(path: str) -> int:
+    """Return the mode of a file that others may read, write or run; 0 when they may not, or it is gone."""
+    try:
+        mode = stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode)
+    except OSError:
+        return 0
+    return mode if mode & 0o077 else 0
+
+
 def same_file(found: os.stat_result, path: str) -> bool:
     """Say whether a path leads to the file that was found, without following a link."""
     try:
@@ -234,18 +250,34 @@ def distrust(found: os.stat_result, user: int) -> str | None:
         return "it is a link"
     if not stat.S_ISDIR(found.st_mode):
         return "it is not a folder"
-    if user not in (0, found.st_uid) and found.st_uid != 0:
+    if _is_anothers(found, user):
         return "it belongs to another user"
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
         return "everybody may write to it"
     return None
 
 
-def check_folder(path: str) -> None:
-    """Raise store-link unless a path that is there is a folder, and no link to one."""
-    with suppress(FileNotFoundError):
-        if not stat.S_ISDIR(os.stat(path, follow_symlinks=False).st_mode):
-            raise StoreLink(where=path, reason="it is not a folder")
+def check_trusted(path: str, *, by_link: bool = False) -> None:
+    """Refuse a folder that is there and cannot be trusted.
+
+    Args: by_link: whether it may be reached through a link, as a path that the user chose may.
+    Raises: store-link: it is a link, or no folder. store-denied: others may change what is in it.
+    """
+    try:
+        found = os.stat(path, follow_symlinks=by_link)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise named(error, path) from error
+    reason = distrust(found, os.geteuid())
+    if reason is not None:
+        kind = StoreDenied if stat.S_ISDIR(found.st_mode) else StoreLink
+        raise kind(where=path, reason=reason)
+
+
+def _is_anothers(found: os.stat_result, user: int) -> bool:
+    """Say whether a file or folder is of a user who is neither this one nor root; root asks nobody."""
+    return user not in (0, found.st_uid) and found.st_uid != 0
 
 
 def flush(number: int) -> None:
@@ -305,7 +337,7 @@ class Files:
             os.mkdir(path, 0o700)
         except FileExistsError:
             if not os.path.isdir(path):
-                raise
+                raise StoreLink(where=path, reason="it is not a folder") from None
         self.flush_folder(above)
 
 

@@ -30,6 +30,7 @@ from ledger.errors import (
     LedgerError,
     StoreConflict,
     StoreCorrupt,
+    StoreFailure,
     StoreGone,
     StoreIO,
     StoreLink,
@@ -444,30 +445,50 @@ class FolderStore:
             return True
 
     def conversations(self) -> list[str]:
-        """Return the ids of the conversations that hold a record, sorted; foreign files are skipped."""
+        """Return the ids of the conversations that hold a record, sorted; foreign files are skipped.
+
+        One whose log cannot be read is among them: it may hold records, and asked for them says why
+        it does not give them.
+        """
+        found = [c for _, c, plain in self._entries() if c is not None and plain]
+        return sorted(filter(self._holds_a_record, found))
+
+    def foreign_files(self) -> list[str]:
+        """Return the names in the folder of conversations that no conversation uses, sorted.
+
+        They are left alone: copies that a sync tool made, what somebody put there, links.
+        """
+        return sorted(
+            name
+            for name, conversation, plain in self._entries()
+            if not (plain and (conversation is not None or names.may_be_ours(name)))
+        )
+
+    def _entries(self) -> list[tuple[str, str | None, bool]]:
+        """Return all names, each with the conversation whose log has it, and whether it is a plain file."""
         if not self._home.is_there():
             return []
+        place = self._home.conversations
         found = []
-        with (
-            files.naming(self._home.conversations),
-            os.scandir(self._home.conversations) as entries,
-        ):
+        with files.naming(place), os.scandir(place) as entries:
             for entry in entries:
-                conversation = names.conversation_of(entry.name)
-                if conversation is not None and entry.is_file(follow_symlinks=False):
-                    found.append(conversation)
-        return sorted(filter(self._holds_a_record, found))
+                with suppress(FileNotFoundError):
+                    plain = files.is_plain(entry.stat(follow_symlinks=False))
+                    found.append((entry.name, names.conversation_of(entry.name), plain))
+        return found
 
     def _holds_a_record(self, conversation: str) -> bool:
         log = self._home.log(conversation)
         try:
             with files.Descriptor(log.data, os.O_RDONLY) as file:
                 first = os.pread(file.number, lines.BLOCK, 0)
-        except (OSError, StoreLink):
+            if b"\n" in first.lstrip() and not os.path.lexists(log.plan):
+                return True
+            return self.read_end(conversation) > 0
+        except (FileNotFoundError, StoreLink):
             return False
-        if b"\n" in first.lstrip() and not os.path.lexists(log.plan):
+        except (OSError, StoreFailure):
             return True
-        return self.read_end(conversation) > 0
 
     def raw(self, conversation: str) -> bytes:
         """Return the whole log as it is, for `adopt`; no bytes when there is none.
@@ -502,11 +523,13 @@ class FolderStore:
                 report = handout.shallow(lambda: verifying.verify(source, conversation))
         except FileNotFoundError:
             return verifying.Report(conversation=conversation)
-        report.set_aside = sorted(
-            name
-            for name in os.listdir(self._home.conversations)
-            if names.is_torn(name, conversation)
-        )
+        with files.naming(self._home.conversations):
+            listed = sorted(os.listdir(self._home.conversations))
+        report.set_aside = [name for name in listed if names.is_torn(name, conversation)]
+        beside = [os.path.basename(path) for path in (log.data, log.lock)]
+        for name in [*beside, *report.set_aside]:
+            mode = files.wide_mode(os.path.join(self._home.conversations, name))
+            report.wide += [f"{name} {mode:04o}"] if mode else []
         return report
 
     def is_here(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from ledger.errors import ConversationIdInvalid, StoreDenied, StoreIO, StoreLink
+from ledger.errors import ConversationIdInvalid, StoreDenied, StoreIO
 from ledger.stores import files, names
 from ledger.stores.reading import Log
 
@@ -53,19 +53,13 @@ class Home:
         if identity != known:
             if known is not None:
                 raise self.removed()
-            self._trust(found)
+            self._trust()
             self._identity = identity
         return True
 
-    def _trust(self, found: os.stat_result) -> None:
-        with files.naming(self.folder):
-            above = os.stat(self.folder)
-        for path, folder in ((self.conversations, found), (self.folder, above)):
-            reason = files.distrust(folder, os.geteuid())
-            if reason is not None:
-                kind = StoreDenied if os.path.isdir(path) else StoreLink
-                kind = StoreLink if os.path.islink(self.conversations) else kind
-                raise kind(where=path, reason=reason)
+    def _trust(self) -> None:
+        files.check_trusted(self.conversations)
+        files.check_trusted(self.folder, by_link=True)
 
     def removed(self) -> StoreIO:
         """Return the error to raise when the folder is gone."""

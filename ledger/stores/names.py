@@ -17,6 +17,7 @@ LOG = ".jsonl"
 LOCK = ".lock"
 
 _SIDE = re.compile(r"\.(torn-[0-9]+|erase|new-[0-9a-f]+)")
+_BESIDE = re.compile(rf"(.+)({re.escape(LOCK)}|{_SIDE.pattern})")
 
 
 def check(conversation: object, *, windows: bool) -> str:
@@ -40,6 +41,12 @@ def conversation_of(name: str) -> str | None:
 def is_side_file(name: str, conversation: str) -> bool:
     """Say whether a file goes when the conversation is deleted, besides its log."""
     return name.startswith(conversation) and bool(_SIDE.fullmatch(name[len(conversation) :]))
+
+
+def may_be_ours(name: str) -> bool:
+    """Say whether some conversation has a file of this name besides its log."""
+    found = _BESIDE.fullmatch(name)
+    return found is not None and conversation_of(found[1] + LOG) is not None
 
 
 def is_torn(name: str, conversation: str) -> bool:

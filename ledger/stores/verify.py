@@ -55,6 +55,8 @@ class Report(msgspec.Struct):
     that is being written. The next append sets them aside."""
     set_aside: list[str] = []
     """Names of the side files that hold such bytes from before."""
+    wide: list[str] = []
+    """Its files that others may read or write, each with its mode: `alex.jsonl 0644`."""
 
     @property
     def damaged(self) -> bool:

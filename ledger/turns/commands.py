@@ -105,7 +105,7 @@ def repeated(history: History, request_id: str | None, inputs: Mapping[str, Any]
     turn = history.request(request_id) if request_id is not None else None
     if turn is None or request_id is None:
         return None
-    before = kinds.payload(history.node(turn).record.inputs) or {}
+    before = kinds.mapping(history.node(turn).record.inputs)
     if canonical.canonical(before) != canonical.canonical(dict(inputs)):
         raise RequestMismatch(turn=turn, request_id=request_id)
     return turn
@@ -123,8 +123,8 @@ def check_signature(history: History, program: Described, parent: str | None) ->
         known = history.programs.get(version)
         if version == program.version or known is None:
             continue
-        listed: list[dict[str, Any]] = kinds.payload(known.fields, known.seq) or []
-        was = {field["name"]: field for field in listed}
+        listed = kinds.mappings(known.fields, known.seq)
+        was = {str(field.get("name")): field for field in listed}
         different = [
             f"{n} has another shape" for n in was.keys() & now.keys() if not _fits(was[n], now[n])
         ]
@@ -188,7 +188,7 @@ def end(
     until = times.from_text(lease.until)
     expired = until is None or until < now
     renewed = [_lease(turn, holder=holder, attempt=attempt, now=now)] if expired else []
-    saw = kinds.payload(node.record.saw) or []
+    saw = kinds.mappings(node.record.saw)
     return [*renewed, new("ended", at, turn=turn, saw=saw, attempt=attempt, **outcome.keys())]
 
 

@@ -241,8 +241,8 @@ def of_record(record: kinds.Program) -> Description:
         version=record.version,
         name=record.name,
         module=record.module or "",
-        interface=kinds.payload(record.interface, record.seq) or {},
-        fields=kinds.payload(record.fields, record.seq) or [],
+        interface=kinds.mapping(record.interface, record.seq),
+        fields=kinds.mappings(record.fields, record.seq),
         answer=record.answer,
     )
 

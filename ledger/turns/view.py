@@ -171,9 +171,9 @@ class View:
         known = history.programs.get(node.record.program)
         if known is not None:
             return programs.of_record(known)
-        inputs = kinds.payload(node.record.inputs, node.seq) or {}
-        outputs = kinds.payload(node.ended.outputs, node.seq) if node.ended is not None else {}
-        return programs.recorded(inputs, outputs or {})
+        inputs = kinds.mapping(node.record.inputs, node.seq)
+        outputs = kinds.mapping(node.ended.outputs, node.seq) if node.ended is not None else {}
+        return programs.recorded(inputs, outputs)
 
 
 class Making(ABC):

@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
-from ledger.errors import RecordInvalid, StoreCorrupt
+from ledger.errors import StoreCorrupt
 from ledger.records import kinds
 from ledger.views.nodes import Node, Tree, mapping, payload
 from ledger.views.place import nearest_done
@@ -194,7 +194,7 @@ def _saw_exactly(tree: Tree, turn: str, entries: list[Entry]) -> bool:
     try:
         pairs = zip_longest(_backward(tree, turn), reversed(entries))
         return all(recorded == wanted for recorded, wanted in pairs)
-    except RecordInvalid:
+    except StoreCorrupt:  # They go in a circle.
         return False
 
 
@@ -232,8 +232,8 @@ def expand(tree: Tree, turn: str) -> list[Entry]:
 
     A link that cannot be followed (to no turn of this log, or to one whose list is not recorded or
     damaged) stays as the first entry, as it is: what stood before is not known.
-    Raises: turn-unknown. record-invalid: the links come back to themselves. store-corrupt: the
-    turn's own list does not decode.
+    Raises: turn-unknown. store-corrupt: the turn's own list does not decode, or the links come back
+    to themselves.
     """
     recorded(tree.node(turn))
     return list(_backward(tree, turn))[::-1]
@@ -263,7 +263,11 @@ def _backward(tree: Tree, turn: str) -> Iterator[Entry]:
         if link is None:
             return
         if link in seen:
-            raise RecordInvalid(path="saw", reason=f"what turn {turn} saw comes back to {link}")
+            raise StoreCorrupt(
+                where=f"turn {turn}",
+                seq=tree.node(turn).record.seq,
+                reason=f"what it saw comes back to {link}",
+            )
         seen.add(link)
         own = followed(tree, link)
         if own is None:

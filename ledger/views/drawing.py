@@ -20,6 +20,7 @@ from ledger.views.nodes import Node, model_of, readable_reads
 from ledger.views.text import one_line
 
 _DEEPEST = 30
+_UNREADABLE = "(unreadable)"
 """Characters of branch lines that are drawn; deeper branches are marked, not indented further."""
 
 
@@ -126,19 +127,24 @@ def _marks(history: History, node: Node, now: datetime) -> list[str]:
 
 def spoken(history: History, node: Node) -> tuple[str, str | None]:
     """Return what was asked and what was answered, as text; a damaged value says so."""
-    try:
-        inputs = kinds.payload(node.record.inputs, node.record.seq) or {}
-        asked = "  ".join(_plain(value) for value in inputs.values())
-    except StoreCorrupt:
-        asked = "(unreadable)"
+    inputs = _named(node.record.inputs, node.record.seq)
+    asked = _UNREADABLE if inputs is None else "  ".join(map(_plain, inputs.values()))
     if node.ended is None or node.ended.state != "done":
         return asked, None
-    try:
-        outputs = kinds.payload(node.ended.outputs, node.ended.seq) or {}
-    except StoreCorrupt:
-        return asked, "(unreadable)"
+    outputs = _named(node.ended.outputs, node.ended.seq)
+    if outputs is None:
+        return asked, _UNREADABLE
     answer = history.answer_name(node.id)
     return asked, _plain(outputs.get(answer)) if answer in outputs else _plain(outputs)
+
+
+def _named(payload: Any, seq: int) -> dict[str, Any] | None:
+    """Return values by name; None when they do not decode, or are no object."""
+    try:
+        found = kinds.payload(payload, seq)
+    except StoreCorrupt:
+        return None
+    return found if isinstance(found, dict) else {} if found is None else None
 
 
 def _plain(value: Any) -> str:

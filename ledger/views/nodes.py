@@ -169,8 +169,7 @@ def payload(record: Any, name: str) -> Any:
 
 def mapping(record: Any, name: str) -> Mapping[str, Any]:
     """Return a record's field that is an object; an empty one when it is anything else."""
-    value = payload(record, name) if record is not None else None
-    return value if isinstance(value, dict) else {}
+    return kinds.mapping(getattr(record, name), record.seq, name) if record is not None else {}
 
 
 def model_of(node: Node) -> str | None:

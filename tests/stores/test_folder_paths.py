@@ -108,7 +108,10 @@ def test_a_folder_that_was_removed_is_not_made_anew(tmp_path):
 
 
 def test_foreign_files_are_skipped(tmp_path):
-    """Listing skips what is no log: other names, folders, links, empty files, blank or torn ones."""
+    """Listing skips what is no log: other names, folders, links, empty files, blank or torn ones.
+
+    What no conversation can use is named on request.
+    """
     store = FolderStore(tmp_path)
     store.append("c", [stop("a")])
     place = tmp_path / "conversations"
@@ -120,6 +123,9 @@ def test_foreign_files_are_skipped(tmp_path):
     (place / "l.jsonl").symlink_to(place / "c.jsonl")
 
     assert store.conversations() == ["c"]
+    assert store.foreign_files() == sorted(
+        ["x y.jsonl", "-.jsonl", "n.txt", ".jsonl", "d.jsonl", "l.jsonl"]
+    )
 
 
 def test_delete_removes_the_log_and_its_side_files_only(tmp_path):
