@@ -131,9 +131,9 @@ class Conversation:
 
     @property
     def head(self) -> Turn | None:
-        """Where this view continues next; None: the conversation is empty.
+        """The turn this view stands on; None: the conversation is empty.
 
-        Setting it makes a turn the head for everyone who opens the conversation, and this view
+        The next turn continues it, or its nearest ancestor that is done. Setting it makes a turn the head for everyone who opens the conversation, and this view
         continues from exactly it.
         """
         history = self._log.read()
@@ -360,7 +360,6 @@ class Conversation:
     def _send(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], request_id: str | None
     ) -> tuple[Turn, Any]:
-        self._view.refuse_nested()
         bound, inputs, settings = self._view.bind(args, kwargs)
         program = self._view.program
         assert program is not None
@@ -372,6 +371,7 @@ class Conversation:
 
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; or find the turn it repeats."""
+        self._view.refuse_nested()
         while True:
             # One step for threads that share this view: who sends next stands behind this turn.
             with self._log.lock:
@@ -442,7 +442,8 @@ class Conversation:
             raise TurnWaiting(turn=turn.id, questions=tuple(self._log.history.unanswered(turn.id)))
         error = turn.error or {}
         told = f"{error.get('type')}: {error.get('message', '')}" if error else "it has no result"
-        reason = "its process died; resume() it" if state == "interrupted" else told
+        died = "its process died before it ended; send it anew, under another request id"
+        reason = died if state == "interrupted" else told
         raise TurnState(turn=turn.id, state=state, reason=reason)
 
     def _earlier(self, turn: str) -> list[dict[str, Any]]:

@@ -146,7 +146,7 @@ class BusyWaiting(Busy):
 
 @dataclass(eq=False)
 class Nested(LedgerError):
-    """Raised when a conversation is sent to from inside a turn. Next: call it outside of programs."""
+    """Raised when a turn would be made from inside a turn. Next: call it outside of programs."""
 
     code: ClassVar[str] = "conversation-nested"
 

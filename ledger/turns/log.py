@@ -75,7 +75,7 @@ class Log:
             lines = ", ".join(str(finding.seq) for finding in found[:5])
             more = f" and {len(found) - 5} more" if len(found) > 5 else ""
             warnings.warn(
-                f"conversation {self.conversation}: records {lines}{more} are damaged and left out; "
+                f"conversation {self.conversation}: damaged and left out: record {lines}{more}; "
                 "the rest is usable; `turn-ledger verify` tells more",
                 DamageWarning,
                 stacklevel=3,

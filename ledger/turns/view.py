@@ -137,7 +137,7 @@ class View:
         return bound, inputs, {**self.settings, **settings}
 
     def refuse_nested(self) -> None:
-        """Refuse a send from inside a turn: it would wait for itself. Raises: conversation-nested."""
+        """Refuse to make a turn inside a turn: it would wait for itself. Raises: conversation-nested."""
         outer = current.running_turn()
         if outer is not None:
             raise Nested(conversation=self.conversation, turn=outer.turn)

@@ -99,7 +99,7 @@ def test_a_torn_tail_that_functai_appends_to_costs_its_record(own, live, tmp_pat
     live.remember("notes", "note", 2)
 
     assert [entry["data"] for entry in live.entries("notes", "note")] == [2]
-    with pytest.warns(errors.DamageWarning, match="records 6 are damaged"):
+    with pytest.warns(errors.DamageWarning, match="left out: record 6;"):
         assert [entry["data"] for entry in own.entries("notes", "note")] == [2]
     assert own.store.verify("alex").counts["unreadable"] == 1
     own.record("three", "3")
@@ -246,7 +246,7 @@ def test_a_record_of_functai_that_is_no_json_is_unreadable_here(own, live):
     )
 
     assert len(live.entries("notes", "note")) == 2
-    with pytest.warns(errors.DamageWarning, match="records 6 are damaged"):
+    with pytest.warns(errors.DamageWarning, match="left out: record 6;"):
         assert [entry["data"] for entry in own.entries("notes", "note")] == [2]
     assert own.store.verify("alex").counts == {"sealed": 5, "unreadable": 1, "unsealed": 1}
     own.record("three", "3")
