@@ -223,7 +223,7 @@ def test_an_altered_line_of_ours_is_trusted_by_functai_alone(own, live, tmp_path
     reopened = echo.conversation("alex", store=fresh(tmp_path))
     assert [t.inputs["message"] for t in reopened.all_turns()] == ["one", "TWO"]
     fresh_own = ledger.open("alex", store=ledger.FolderStore(tmp_path))
-    with pytest.warns(errors.DamageWarning, match="records 4"):
+    with pytest.warns(errors.DamageWarning, match="record 4;"):
         assert [t.inputs["message"] for t in fresh_own.all_turns()] == ["one"]
     assert own.store.verify("alex").damaged
 
