@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ledger.cli import reading, removing, writing
-from ledger.cli.output import fail
+from ledger.cli.output import OutputClosed, OutputFailed, abandon_output, fail, finish, tell, warn
 from ledger.errors import LedgerError
-from ledger.views.text import printable
 
 app = typer.Typer(
     name="turn-ledger",
     help="Conversations kept as append-only logs: import, branch, merge and inspect them.",
     epilog="Exit codes: 0 done · 1 damage found · 2 wrong usage · 3 not found · 4 refused · "
-    "5 the store failed, or is not fit · 6 the input cannot be kept or read.",
+    "5 the store failed, or is not fit · 6 the input cannot be kept or read · 7 the output cannot "
+    "be written. With --json an error is one JSON object on stderr.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -67,10 +68,6 @@ writing.add_to(app)
 removing.add_to(app)
 
 
-def _warn(message: Warning | str, *_where: object, **_: object) -> None:
-    print(f"turn-ledger: {printable(str(message))}", file=sys.stderr)
-
-
 def store_first(arguments: list[str]) -> list[str]:
     """Return the arguments with `--store` before the command, wherever it was given before `--`."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
@@ -87,15 +84,52 @@ def store_first(arguments: list[str]) -> list[str]:
     return [*moved, *rest, *arguments[end:]]
 
 
+_UsageError: type[Exception] = next(
+    cls for cls in typer.BadParameter.__mro__ if cls.__name__ == "ClickException"
+)
+"""What typer raises for wrong usage; it has no public name. Shown by us: typer's way of showing it
+lets direction marks through."""
+
+
 def run() -> None:
     """Run the command; a user's error is one sentence on stderr and an exit code."""
-    warnings.showwarning = _warn
+    arguments = store_first(sys.argv[1:])
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    as_json = "--json" in options
+    warnings.showwarning = lambda message, *_where, **_: warn(str(message), as_json=as_json)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app(store_first(sys.argv[1:]))
+        code = _run(arguments, as_json=as_json)
+        finish()
+    except OutputClosed:
+        abandon_output()
+        code = 0
+    except OutputFailed as error:
+        abandon_output()
+        tell(str(error), "output", as_json=as_json)
+        code = 7
+    sys.exit(code)
+
+
+def _run(arguments: list[str], *, as_json: bool) -> int:
+    """Run the command. Returns: the exit code."""
+    try:
+        code = app(arguments, standalone_mode=False)
     except LedgerError as error:
-        sys.exit(fail(error))
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        return fail(error, as_json=as_json)
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
+    except _UsageError as error:
+        return _wrong_usage(error, as_json=as_json)
+    return code if isinstance(code, int) else 0
+
+
+def _wrong_usage(error: Any, *, as_json: bool) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return 2  # Making the error showed the help.
+    path = error.ctx.command_path if error.ctx is not None else "turn-ledger"
+    message = error.format_message().rstrip(".")
+    tell(f"{message}; `{path} -h` tells how it is used", "usage", as_json=as_json)
+    return 2

@@ -7,9 +7,11 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -29,6 +31,8 @@ TurnName = Annotated[
     typer.Argument(help="A turn: its number, its id, or a part of its id.", show_default=False),
 ]
 
+T = TypeVar("T")
+
 EXIT_CODES = {
     "conversation-unknown": 3,
     "turn-unknown": 3,
@@ -40,9 +44,35 @@ EXIT_CODES = {
 }
 
 
-def fail(error: LedgerError) -> int:
-    """Print an error as one line on stderr, with its code, and return the exit code of its kind."""
-    print(f"turn-ledger: {printable(error.message())} [{error.code}]", file=sys.stderr)
+class OutputClosed(Exception):
+    """Raised when nobody reads standard output any more. Next: end, without a word."""
+
+
+class OutputFailed(Exception):
+    """Raised when the output cannot be written. Next: end, and say why."""
+
+
+def tell(message: str, code: str, *, as_json: bool) -> None:
+    """Print an error as one line on stderr, with its code; for programs as a JSON object."""
+    if as_json:
+        _note({"error": {"code": code, "message": message}})
+    else:
+        _note(f"turn-ledger: {printable(message)} [{code}]")
+
+
+def warn(message: str, *, as_json: bool) -> None:
+    """Print what should be known as one line on stderr; for programs as a JSON object."""
+    _note({"warning": {"message": message}} if as_json else f"turn-ledger: {printable(message)}")
+
+
+def _note(line: str | dict[str, Any]) -> None:
+    if sys.stderr is not None:
+        print(line if isinstance(line, str) else json.dumps(line), file=sys.stderr)
+
+
+def fail(error: LedgerError, *, as_json: bool = False) -> int:
+    """Print an error on stderr, with its code, and return the exit code of its kind."""
+    tell(error.message(), error.code, as_json=as_json)
     if error.code in EXIT_CODES:
         return EXIT_CODES[error.code]
     return 5 if error.code.startswith("store-") else 4
@@ -69,6 +99,26 @@ def conversation(context: typer.Context, id: str) -> Conversation:
     return chat
 
 
+def of_each(names: list[str], work: Callable[[str], T], *, as_json: bool) -> tuple[list[T], int]:
+    """Do something with each conversation; one that fails is told on stderr and hides no other.
+
+    Returns: what came of the others, and the exit code of the last that failed, or 0.
+    """
+    done, code = [], 0
+    for name in names:
+        try:
+            done.append(work(name))
+        except LedgerError as error:
+            code = fail(error, as_json=as_json)
+    return done, code
+
+
+def name_foreign_files(store: FolderStore, *, as_json: bool) -> None:
+    """Say on stderr what in the folder belongs to no conversation."""
+    for name in store.foreign_files():
+        warn(f"passed over {name!r}: it belongs to no conversation", as_json=as_json)
+
+
 def named(chat: Conversation, turn: str) -> Turn:
     """Return the turn a person names: a number is an ordinal, anything else an id or part of one."""
     if turn.isascii() and turn.isdigit() and len(turn) < SHORTEST_PART * 2:
@@ -83,7 +133,38 @@ def width() -> int:
 
 def say(text: str) -> None:
     """Print text for people."""
-    sys.stdout.write(text + "\n")
+    with _writing():
+        sys.stdout.write(text + "\n")
+
+
+def finish() -> None:
+    """Write out what is still held back."""
+    if sys.stdout is not None:
+        with _writing():
+            sys.stdout.flush()
+
+
+def abandon_output() -> None:
+    """Let what is still held back go nowhere, so that the interpreter says nothing of it at its end."""
+    if sys.stdout is not None:
+        with suppress(OSError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
+
+
+@contextmanager
+def _writing(where: str = "") -> Iterator[None]:
+    """Turn the system's errors inside into ours."""
+    if not where and sys.stdout is None:
+        raise OutputFailed("the output cannot be written: there is no standard output")
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise OutputFailed(f"{where or 'the output'} cannot be written: {reason}") from error
 
 
 def say_json(value: Any) -> None:
@@ -232,14 +313,22 @@ def write_out(text: str | bytes, path: Path | None) -> None:
     """Write to a new file, readable by its owner only, or to standard output."""
     data = text.encode() if isinstance(text, str) else text
     if path is None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
+        with _writing():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.flush()
         return
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(data)
-    except FileExistsError:
-        raise typer.BadParameter(f"{path} exists; choose another name") from None
-    except OSError as error:
-        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
+    with _writing(str(path)):
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise typer.BadParameter(
+                f"{printable(str(path))} exists; choose another name"
+            ) from None
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(data)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)
+            raise

@@ -16,7 +16,9 @@ from ledger.cli.output import (
     conversation,
     heading,
     moment,
+    name_foreign_files,
     named,
+    of_each,
     opened,
     report_text,
     say,
@@ -54,14 +56,22 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
     Example: turn-ledger list --json
     """
     store = store_of(context)
-    rows = [_summary(opened(context, name)) for name in store.conversations()]
+    name_foreign_files(store, as_json=as_json)
+    rows, code = of_each(
+        store.conversations(), lambda name: _summary(opened(context, name)), as_json=as_json
+    )
     rows.sort(key=lambda row: row["last"] or "", reverse=True)
     if as_json:
         say_json(rows)
-        return
-    if not rows:
-        say(f"no conversations in {context.obj}")
-        return
+    elif not rows:
+        say(printable(f"no conversations in {context.obj}"))
+    else:
+        _say_table(rows)
+    if code:
+        raise typer.Exit(code)
+
+
+def _say_table(rows: list[dict[str, Any]]) -> None:
     longest = min(36, max(len(row["id"]) for row in rows))
     say(f"{'id':<{longest}}  turns  heads  last        title")
     for row in rows:
@@ -221,14 +231,18 @@ def verify(
     store = store_of(context)
     for name in ids or []:
         conversation(context, name)
-    reports = [store.verify(name) for name in ids or store.conversations()]
+    if not ids:
+        name_foreign_files(store, as_json=as_json)
+    reports, code = of_each(ids or store.conversations(), store.verify, as_json=as_json)
     if as_json:
         say_json([msgspec.to_builtins(report) for report in reports])
     else:
         for report in reports:
             say(printable(report_text(report), lines=True))
-        if not reports:
-            say(f"no conversations in {context.obj}")
+        if not reports and not code:
+            say(printable(f"no conversations in {context.obj}"))
+    if code:
+        raise typer.Exit(code)
     if any(report.damaged for report in reports):
         raise typer.Exit(1)
 
