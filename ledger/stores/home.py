@@ -36,17 +36,18 @@ class Home:
         Raises: store-io: it is not the one that was there before. store-link, store-denied: it
         cannot be trusted.
         """
+        known = self._identity  # Before looking: another thread may make the folder after it.
         try:
             found = os.stat(self.conversations, follow_symlinks=False)
         except FileNotFoundError:
-            if self._identity is not None:
+            if known is not None:
                 raise self.removed() from None
             return False
         except OSError as error:
             raise files.named(error, self.conversations) from error
         identity = (found.st_dev, found.st_ino)
-        if identity != self._identity:
-            if self._identity is not None:
+        if identity != known:
+            if known is not None:
                 raise self.removed()
             self._trust(found)
             self._identity = identity
