@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ledger.errors import StoreConflict, StoreGone
+from ledger.errors import StoreConflict, StoreGone, StoreVersion
 from ledger.records import codec, ids, kinds
 from ledger.stores import forks, handout, lines
 from ledger.stores import verify as verifying
@@ -29,6 +29,7 @@ class _Log:
         self.scanner.feed(data[:end])
         self.lacks_line_feed = self.scanner.feed_unended(data[end:])
         self.lines += self.scanner.settled(at_end=True)
+        self.newer = any(map(lines.is_newer, data.split(b"\n")))
 
     @property
     def position(self) -> Position:
@@ -46,6 +47,7 @@ class _Log:
         salts = [os.urandom(16) for _ in bodies]
         added, _ = codec.seal(bodies, len(self.lines), self.scanner.covered, salts)
         self.data += before + added
+        self.newer = any(map(lines.is_newer, bodies))
         self.scanner.feed(before + added)
         self.lines += self.scanner.settled(at_end=True)
 
@@ -72,7 +74,7 @@ class MemoryStore:
         """Add records at the end, all or none, if the conversation still holds `expect` of them.
 
         Returns: how many records it holds now. Raises: store-conflict, record-invalid,
-        record-too-large: nothing was added.
+        record-too-large, store-version: nothing was added.
         """
         ids.check_conversation(conversation)
         bodies = handout.shallow(lambda: [codec.body(record) for record in records])
@@ -83,6 +85,10 @@ class MemoryStore:
                     conversation=conversation, expected=int(expect), found=len(log.lines)
                 )
             if bodies:
+                if log.newer:
+                    raise StoreVersion(
+                        where=f"memory, {conversation}", reason="it holds records of a newer format"
+                    )
                 log.add(bodies)
                 self._logs[conversation] = log
                 self._changed.notify_all()
