@@ -32,6 +32,10 @@ class LedgerError(Exception):
         return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
 
 
+class DamageWarning(UserWarning):
+    """Told once when a conversation with damaged lines is opened. Next: `turn-ledger verify`."""
+
+
 # -- what was asked cannot be done as asked ---------------------------------------------------------
 
 

@@ -887,3 +887,23 @@ def test_a_conversation_that_was_made_anew_is_read_anew(store):
 
     assert [t.inputs["message"] for t in chat.all_turns()] == ["new"]
     gc.collect()
+
+
+# -- damage
+
+
+def test_opening_a_damaged_conversation_warns_once_and_goes_on(tmp_path):
+    """Damage is told once, with the places; the rest is readable and writable."""
+    chat = ledger.open("alex", store=tmp_path)
+    for text in ("one", "two", "three"):
+        chat.record(text, text)
+    log = tmp_path / "conversations" / "alex.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"message":"two"', b'"message":"tWo"'))
+    chat = ledger.open("alex", store=ledger.FolderStore(tmp_path))
+
+    with pytest.warns(errors.DamageWarning, match="records 4 are damaged"):
+        found = chat.all_turns()
+
+    assert [t.inputs["message"] for t in found] == ["one", "three"]
+    assert chat.record("four", "4").state == "done"
+    assert [f.seq for f in chat.store.damage("alex")] == [4]

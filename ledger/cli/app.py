@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,13 @@ import typer
 from ledger.cli import reading, writing
 from ledger.cli.output import fail
 from ledger.errors import LedgerError
+from ledger.views.text import printable
 
 app = typer.Typer(
     name="turn-ledger",
     help="Conversations kept as append-only logs: import, branch, merge and inspect them.",
     epilog="Exit codes: 0 done · 1 damage found · 2 wrong usage · 3 not found · 4 refused · "
-    "5 the store failed · 6 the input cannot be kept or read.",
+    "5 the store failed, or is not fit · 6 the input cannot be kept or read.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -64,10 +66,31 @@ reading.add_to(app)
 writing.add_to(app)
 
 
+def _warn(message: Warning | str, *_where: object, **_: object) -> None:
+    print(f"turn-ledger: {printable(str(message))}", file=sys.stderr)
+
+
+def store_first(arguments: list[str]) -> list[str]:
+    """Return the arguments with `--store` before the command, wherever it was given before `--`."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    moved: list[str] = []
+    rest: list[str] = []
+    given = iter(arguments[:end])
+    for argument in given:
+        if argument == "--store":
+            moved += [argument, *([value] if (value := next(given, None)) is not None else [])]
+        elif argument.startswith("--store="):
+            moved.append(argument)
+        else:
+            rest.append(argument)
+    return [*moved, *rest, *arguments[end:]]
+
+
 def run() -> None:
     """Run the command; a user's error is one sentence on stderr and an exit code."""
+    warnings.showwarning = _warn
     try:
-        app()
+        app(store_first(sys.argv[1:]))
     except LedgerError as error:
         sys.exit(fail(error))
     except BrokenPipeError:

@@ -18,6 +18,7 @@ from ledger.errors import ConversationUnknown, LedgerError
 from ledger.stores.folder import FolderStore
 from ledger.stores.verify import Report
 from ledger.turn import Turn
+from ledger.turns.view import SHORTEST_PART
 from ledger.views.text import printable
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -69,7 +70,7 @@ def conversation(context: typer.Context, id: str) -> Conversation:
 
 def named(chat: Conversation, turn: str) -> Turn:
     """Return the turn a person names: a number is an ordinal, anything else an id or part of one."""
-    if turn.isascii() and turn.isdigit() and int(turn) <= len(chat.all_turns()):
+    if turn.isascii() and turn.isdigit() and len(turn) < SHORTEST_PART * 2:
         return chat.turn(int(turn))
     return chat.turn(turn)
 

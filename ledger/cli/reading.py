@@ -29,6 +29,7 @@ from ledger.cli.output import (
 )
 from ledger.conversation import Conversation
 from ledger.sources.exporting import export_json, export_markdown
+from ledger.stores.doctor import examine
 from ledger.turn import Turn
 from ledger.views.text import one_line, printable
 
@@ -43,7 +44,7 @@ class ExportFormat(StrEnum):
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     app.command("list")(list_)
-    for command in (tree, log, show, lineage, heads, export, verify):
+    for command in (tree, log, show, lineage, heads, export, verify, doctor):
         app.command()(command)
 
 
@@ -230,3 +231,30 @@ def verify(
             say(f"no conversations in {context.obj}")
     if any(report.damaged for report in reports):
         raise typer.Exit(1)
+
+
+def doctor(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None, typer.Argument(help="Default: the folder of the store.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Try whether a file system keeps what a store relies on: locks, flushes, shared appends.
+
+    Example: turn-ledger doctor /mnt/shared/chats
+    """
+    found = examine(folder if folder is not None else context.obj)
+    if as_json:
+        say_json({**msgspec.to_builtins(found), "ok": found.ok})
+    else:
+        kind = f" ({found.file_system})" if found.file_system else ""
+        say(printable(f"{found.folder}{kind}: {'yes, it is fit' if found.ok else 'NO'}"))
+        for check in found.checks:
+            say(
+                f"  {'ok ' if check.ok else 'NO '} {check.what}{': ' * bool(check.detail)}{printable(check.detail)}"
+            )
+        for warning in found.warnings:
+            say(f"  note: {printable(warning)}")
+    if not found.ok:
+        raise typer.Exit(5)

@@ -2,7 +2,7 @@
 
 A conversation is a `mapping` of nodes with parent pointers; a node has a message or none. Children
 lists serve the order of siblings only: they may be absent, incomplete or wrong. This file decides
-what each node is (`tree.Kind`); `tree` makes the turns, `chatgpt_messages` reads the messages.
+what each node is (`nodes.Kind`); `tree` makes the turns, `chatgpt_messages` reads the messages.
 
 Hidden is: marked so, weight 0, the system's (custom instructions too), editable context. Such nodes
 have role `user` in newer files and are never a prompt.
@@ -18,7 +18,8 @@ from ledger.formats import chatgpt_messages as messages
 from ledger.formats import chatgpt_parts as parts
 from ledger.formats import clean
 from ledger.formats.base import Broken, Draft, Element, Notes, Skipped
-from ledger.formats.tree import Kind, Node, Tree
+from ledger.formats.nodes import Kind, Node
+from ledger.formats.tree import Tree
 
 name = "chatgpt"
 

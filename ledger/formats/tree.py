@@ -29,33 +29,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from ledger.formats.base import DraftTurn, Message, Notes, turn_id
+from ledger.formats.nodes import Node, children_of, mended
 from ledger.records import times
-
-Kind = Literal["prompt", "answer", "step", "aside", "nothing"]
-"""`prompt`: what the user says. `answer`: what is said back. `step`: thinking, tool calls and
-results. `aside`: hidden context, kept with the next turn below. `nothing`: walked through."""
-
-
-@dataclass(slots=True, eq=False)
-class Node:
-    """One record of a source."""
-
-    id: str
-    parent: str | None
-    kind: Kind
-    rank: int | None = None
-    """Its place in the parent's list of children; None when that does not list it."""
-    created: datetime | None = None
-    updated: datetime | None = None
-    text: str = ""
-    """What the user says, or what is said back."""
-    messages: list[Message] = field(default_factory=list)
-    model: str | None = None
-    cut: str | None = None
-    """Why this record is not whole: `length`, `in_progress`, ...; None when it is."""
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +92,7 @@ class Tree:
         self._conversation = conversation
         self._pair = pair
         self._at: dict[str, _Kept | None] = {}
-        by_id = _mended(nodes, notes)
+        by_id = mended(nodes, notes)
         kept = list(self._keep(by_id))
         for one in kept:
             _name(one)
@@ -131,7 +109,7 @@ class Tree:
 
     def _keep(self, nodes: dict[str, Node]) -> Iterator[_Kept]:
         """Yield the records that are part of the talk, parents first, and hang them together."""
-        children = _children(nodes.values())
+        children = children_of(nodes.values())
         stack: list[tuple[Node, _Kept | None, _Asides | None]] = [
             (node, None, None) for node in reversed(children.get(None, []))
         ]
@@ -208,48 +186,6 @@ class Tree:
             "cut": _cut([kept.node for kept in path]),
         }
         return {key: value for key, value in source.items() if value is not None}
-
-
-# -- mending the graph -----------------------------------------------------------------------------
-
-
-def _mended(nodes: Iterable[Node], notes: Notes) -> dict[str, Node]:
-    """Return the records by id, each once, with no unknown parent and no circle."""
-    by_id: dict[str, Node] = {}
-    for node in nodes:
-        if by_id.setdefault(node.id, node) is not node:
-            notes.counts["records whose id came twice left out"] += 1
-    for node in by_id.values():
-        if node.parent is not None and node.parent not in by_id:
-            notes.counts["records whose parent is not there made a start of their own"] += 1
-            node.parent = None
-    _cut_circles(by_id, notes)
-    return by_id
-
-
-def _cut_circles(by_id: dict[str, Node], notes: Notes) -> None:
-    done: set[str] = set()
-    for start in by_id:
-        way: dict[str, None] = {}
-        at: str | None = start
-        while at is not None and at not in done and at not in way:
-            way[at] = None
-            at = by_id[at].parent
-        if at is not None and at in way:
-            circle = list(way)[list(way).index(at) :]
-            by_id[min(circle)].parent = None
-            notes.counts["circles of parents cut"] += 1
-        done.update(way)
-
-
-def _children(nodes: Iterable[Node]) -> dict[str | None, list[Node]]:
-    """Return the children of each record: as its list orders them, then the rest as they come."""
-    children: dict[str | None, list[Node]] = {}
-    for node in nodes:
-        children.setdefault(node.parent, []).append(node)
-    for siblings in children.values():
-        siblings.sort(key=lambda node: (node.rank is None, node.rank or 0))
-    return children
 
 
 # -- naming paths ----------------------------------------------------------------------------------

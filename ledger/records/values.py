@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -50,6 +50,7 @@ _HINTS = {
 
 # A place is (place of the container, key or index); paths are spelled only when something is wrong.
 _Place = tuple[Any, Any] | None
+_Steps = Iterator[tuple[Any, Any]]
 _CONTAINERS = frozenset({dict, list})
 
 
@@ -64,27 +65,27 @@ def check(value: Any, path: str = "", *, references: bool = True) -> None:
     if type(value) not in _CONTAINERS:
         _check_leaf(value, path, None)
         return
-    stack: list[tuple[Any, int, _Place]] = [(value, 1, None)]
+    stack: list[tuple[_Steps, int, _Place]] = [(_enter(value, path, None, references), 1, None)]
     met = {id(value): 1}
     shared = False
     while stack:
-        item, depth, place = stack.pop()
-        if depth > DEPTH_LIMIT:
-            _refuse(path, place, f"it is nested more than {DEPTH_LIMIT} deep, or in itself")
-        if type(item) is dict:
-            _check_keys(item, path, place, references)
-            steps: Iterable[tuple[Any, Any]] = item.items()
-        else:
-            steps = enumerate(item)
+        steps, depth, place = stack[-1]
         for step, inner in steps:
             if type(inner) not in _CONTAINERS:
                 _check_leaf(inner, path, place, step)
                 continue
             before = met.get(id(inner), 0)
             shared = shared or before > 0
-            if before <= depth:
-                met[id(inner)] = depth + 1
-                stack.append((inner, depth + 1, (place, step)))
+            if before > depth:
+                continue
+            met[id(inner)] = depth + 1
+            place = (place, step)
+            if depth == DEPTH_LIMIT:
+                _refuse(path, place, f"it is nested more than {DEPTH_LIMIT} deep, or in itself")
+            stack.append((_enter(inner, path, place, references), depth + 1, place))
+            break
+        else:
+            stack.pop()
     if shared:
         size = _least_size(value)
         if size > SIZE_LIMIT_BYTES:
@@ -105,7 +106,10 @@ def references(value: Any) -> Iterator[str]:
             stack.extend(item)
 
 
-def _check_keys(item: dict[Any, Any], path: str, place: _Place, references: bool) -> None:
+def _enter(item: Any, path: str, place: _Place, references: bool) -> _Steps:
+    """Check a container's own keys and return its (key or index, value) pairs."""
+    if type(item) is list:
+        return enumerate(item)
     for key in item:
         if type(key) is not str:
             _refuse(path, place, f"a key is {_shown_type(key)}, and JSON keys are text")
@@ -113,6 +117,7 @@ def _check_keys(item: dict[Any, Any], path: str, place: _Place, references: bool
             _check_text(key, path, place, "a key")
     if REFERENCE in item:
         _check_reference(item, path, place, references)
+    return iter(item.items())
 
 
 def _least_size(value: Any) -> int:
@@ -122,9 +127,9 @@ def _least_size(value: Any) -> int:
     while stack:
         item = stack[-1]
         inner = item.values() if type(item) is dict else item
-        unknown = [x for x in inner if type(x) in _CONTAINERS and id(x) not in sizes]
+        unknown = {id(x): x for x in inner if type(x) in _CONTAINERS and id(x) not in sizes}
         if unknown:
-            stack.extend(unknown)
+            stack.extend(unknown.values())
             continue
         keys = sum(len(key) + 3 for key in item) if type(item) is dict else 0
         sizes[id(item)] = 2 + keys + sum(_size_in(sizes, x) for x in inner)

@@ -367,6 +367,10 @@ class FolderStore:
         except FileNotFoundError:
             return b""
 
+    def damage(self, conversation: str) -> list[verifying.Finding]:
+        """Return the lines that are lost or altered, in order; at most the first thousand."""
+        return self.verify(conversation).damage
+
     def verify(self, conversation: str) -> verifying.Report:
         """Check every line of a log, in bounded memory, and report all that is not sealed.
 

@@ -165,6 +165,10 @@ class MemoryStore:
                 self._changed.notify_all()
             return adopted.position
 
+    def damage(self, conversation: str) -> list[verifying.Finding]:
+        """Return the lines that are lost or altered, in order; at most the first thousand."""
+        return self.verify(conversation).damage
+
     def verify(self, conversation: str) -> verifying.Report:
         """Check every line and report all that is not sealed."""
         source = lines.BytesSource(self.raw(conversation))

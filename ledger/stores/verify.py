@@ -21,6 +21,10 @@ What = codec.Verdict | Literal["misplaced"]
 moved)."""
 
 
+DAMAGE = frozenset({"suspect", "unreadable", "misplaced"})
+"""What means that a line that was once acknowledged may be lost or altered."""
+
+
 class Finding(msgspec.Struct, frozen=True):
     """One thing to know about one line."""
 
@@ -55,7 +59,12 @@ class Report(msgspec.Struct):
     @property
     def damaged(self) -> bool:
         """Whether a line that was once acknowledged may be lost or altered."""
-        return any(self.counts.get(what) for what in ("suspect", "unreadable", "misplaced"))
+        return any(self.counts.get(what) for what in DAMAGE)
+
+    @property
+    def damage(self) -> list[Finding]:
+        """The findings among those listed that say so."""
+        return [finding for finding in self.findings if finding.what in DAMAGE]
 
 
 def verify(source: lines.Source, conversation: str) -> Report:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ledger.errors import DamageWarning
 from ledger.records.kinds import NewRecord
 from ledger.views import History
 
@@ -41,6 +43,7 @@ class Log:
         self.history = History(conversation)
         self._position: int = 0
         self._scan = getattr(store, "scan", store.read)
+        self._warned = False
 
     def read(self) -> History:
         """Fold what was appended since the last read, and return the history.
@@ -58,7 +61,24 @@ class Log:
             if records:
                 self.history.extend(records)
             self._position = getattr(records, "position", self.history.position)
+            if self.history.unreadable and not self._warned:
+                self._warn()
             return self.history
+
+    def _warn(self) -> None:
+        """Tell once of lines that are damaged. What cannot be read for another reason is no damage."""
+        self._warned = True
+        damage = getattr(self.store, "damage", None)
+        found = damage(self.conversation) if callable(damage) else ()
+        if found:
+            lines = ", ".join(str(finding.seq) for finding in found[:5])
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            warnings.warn(
+                f"conversation {self.conversation}: records {lines}{more} are damaged and left out; "
+                "the rest is usable; `turn-ledger verify` tells more",
+                DamageWarning,
+                stacklevel=3,
+            )
 
     def append(self, decide: Callable[[History], list[NewRecord]]) -> History:
         """Append what `decide` answers to the log as it is, and return the history with it.

@@ -41,6 +41,10 @@ TurnLike = IsTurn | str | int
 """What names a turn: the turn, its id or a part of it, its ordinal."""
 
 
+SHORTEST_PART = 4
+"""How many characters of an id name a turn, at least."""
+
+
 class View:
     """Where a caller stands in a conversation, and what its next turn would be made with."""
 
@@ -98,7 +102,10 @@ class View:
     def _by_text(self, history: History, text: str) -> str:
         if text in history:
             return text
-        fits = [turn for turn in history.order if text and text in turn]
+        if len(text) < SHORTEST_PART:
+            reason = f"is no turn id, and too short to be a part of one ({SHORTEST_PART} or more)"
+            raise TurnUnknown(conversation=self.conversation, turn=text, reason=reason)
+        fits = [turn for turn in history.order if text in turn]
         if len(fits) == 1:
             return fits[0]
         reason = f"is part of {len(fits)} turn ids" if fits else "is not a turn of it"

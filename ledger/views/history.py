@@ -239,6 +239,10 @@ def _head(tree: Tree, record: kinds.Head, _seq: int) -> None:
         tree.head = record.turn
 
 
+def _unreadable(tree: Tree, _record: kinds.Unreadable, seq: int) -> None:
+    tree.unreadable.append(seq)
+
+
 def _entry(tree: Tree, record: kinds.Entry, _seq: int) -> None:
     if record.turn is None or record.turn in tree.nodes:
         tree.kept.setdefault((record.plugin, record.entry), []).append(record)
@@ -257,4 +261,5 @@ _FOLD: dict[type, Callable[[Tree, Any, int], None]] = {
     kinds.Stop: _step,
     kinds.Head: _head,
     kinds.Entry: _entry,
+    kinds.Unreadable: _unreadable,
 }

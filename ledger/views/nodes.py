@@ -132,6 +132,8 @@ class Tree:
         self.programs: dict[str, kinds.Program] = {}
         """By version; the first record of each counts."""
         self.requests: dict[str, str] = {}
+        self.unreadable: list[int] = []
+        """The places of what could not be handed out: damaged or void lines."""
         self.kept: dict[tuple[str, str], list[kinds.Entry]] = {}
         """Entries by (plugin, kind of entry), in log order."""
         self.proven: dict[Any, dict[str, str | None]] = {}

@@ -244,6 +244,36 @@ def test_the_store_is_where_the_environment_says(tmp_path):
     assert (tmp_path / "turn-ledger" / "conversations" / "alex.jsonl").exists()
 
 
+def test_the_store_may_be_named_before_or_after_the_command(cli, tmp_path):
+    """--store counts wherever it stands; what follows `--` is left alone."""
+    folder = str(tmp_path / "elsewhere")
+    assert cli("add", "alex", "a", "b", "--store", folder)[0] == 0
+    assert cli(f"--store={folder}", "show", "alex", "1")[0] == 0
+    assert cli("add", "alex", f"--store={folder}", "--", "--store", "x")[0] == 0
+    assert "> --store" in cli("log", "alex", "--store", folder)[1]
+    assert cli("list", "--store")[0] == 2
+
+
+def test_the_doctor_says_yes_or_no(cli, tmp_path):
+    """`doctor` tries a folder and ends with 0 where it is fit."""
+    code, out, _ = cli("doctor", str(tmp_path / "new"))
+    assert code == 0
+    assert "yes, it is fit" in out
+
+
+def test_damage_is_told_on_stderr(tmp_path):
+    """Reading a damaged conversation warns in one line and goes on."""
+    chat = ledger.open("alex", store=tmp_path)
+    chat.record("one", "1")
+    chat.record("two", "2")
+    log = tmp_path / "conversations" / "alex.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"message":"one"', b'"message":"One"', 1))
+    done = run("log", "alex", store=tmp_path)
+    assert (done.returncode, "two" in done.stdout) == (0, True)
+    assert done.stderr.startswith("turn-ledger: conversation alex: records 2 are damaged")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_closed_pipe_is_quiet(tmp_path):
     """`turn-ledger log alex | head -1` ends without a word on stderr."""
     chat = ledger.open("alex", store=tmp_path)

@@ -423,12 +423,12 @@ HOSTILE = [b"9", b" ", b'"', b",", b'["', b'","', b',"seq":1', b"a", b"\r", b"\\
 def test_looking_for_a_seal_is_linear(piece: bytes) -> None:
     """A hostile line of 1 MB is looked at in a moment."""
     line = b'{"a":1,"seq":' + piece * (1_000_000 // len(piece))
-    began = time.perf_counter()
+    began = time.process_time()
 
     codec.find_seal(line)
     codec.find_seal(line + b'"]}')
 
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 # -- tombstones ------------------------------------------------------------------------------------
@@ -682,12 +682,12 @@ def test_each_line_is_taken_once() -> None:
 def test_many_unsealed_lines_are_settled_in_linear_time() -> None:
     """Asking after each line of a long log of another writer does not cost its square."""
     scanner = codec.Scanner(codec.first_chain("c"))
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(20_000):
         scanner.feed(FOREIGN + b"\n")
         scanner.settled()
 
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 # -- the end of the file ---------------------------------------------------------------------------

@@ -1,0 +1,59 @@
+"""Tests of `ledger.formats.base`: ids of imported turns, and the report."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ledger.formats.base import Notes, Report, Skipped, turn_id
+from ledger.records import ids
+
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+def test_an_id_never_changes():
+    """These ids were written into logs; they stay what they are."""
+    assert "018cc4e5-2200-7b0e-bfe1-63803877a966" == turn_id("chatgpt", "c", "u", "a", NOON)
+    assert "00000000-0000-7790-a5aa-d678aed841b0" == turn_id("chatgpt", "c", None, "a", None)
+
+
+@pytest.mark.parametrize(
+    "moment", [None, datetime(1, 1, 1, tzinfo=UTC), NOON - timedelta(days=30_000)]
+)
+def test_a_time_that_does_not_fit_counts_as_none(moment):
+    """Without a time, or with one before 1970, an id has zero in its place."""
+    found = turn_id("f", "c", "u", "a", moment)
+
+    assert ids.is_turn(found)
+    assert turn_id("f", "c", "u", "a", None) == found
+
+
+def test_each_name_counts():
+    """Another format, conversation, prompt or answer, or none, is another id."""
+    names: list[tuple[str, str, str | None, str | None]]
+    names = [("f", "c", "u", "a"), ("g", "c", "u", "a"), ("f", "d", "u", "a")]
+    names += [("f", "c", "v", "a"), ("f", "c", None, "a"), ("f", "c", "", "a")]
+    names += [("f", "c", "u", "b"), ("f", "c", "u", None), ("f", "c", "u", "")]
+
+    assert len(names) == len({turn_id(*four, NOON) for four in names})
+
+
+def test_a_report_says_all_that_happened():
+    """Imported, already there, skipped with reasons, unknown types and notes, each on a line."""
+    notes = Notes()
+    notes.unknown["content hologram"] = 3
+    notes.counts["circles of parents cut"] = 1
+    notes.counts["nothing of this kind"] = 0
+    notes.skipped.append(Skipped("conversation 2", "no mapping"))
+    report = Report(conversations=1, turns=1200, conversations_known=2, turns_known=9)
+    report.notes.add(notes)
+
+    assert [
+        "imported 1 conversation, 1,200 turns",
+        "already there: 2 whole conversations, 9 turns",
+        "skipped conversation 2: no mapping",
+        "unknown type content hologram: 3, kept as it is",
+        "circles of parents cut: 1",
+    ] == report.lines()
+    assert ["imported 0 conversations, 0 turns"] == Report().lines()
