@@ -129,6 +129,9 @@ class Bench:
 
     # -- for the checks
 
+    _shrinks = True
+    """Whether random steps that fail are made short before they are shown, which takes a while."""
+
     @pytest.fixture(autouse=True)
     def _on_the_bench(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
         with self._doing(request.function, tmp_path):
@@ -139,8 +142,9 @@ class Bench:
         """Have all that a check needs while it runs; skip it when the store lacks something."""
         refuse_changes(type(self))
         for ability in getattr(check, "needs", ()):
-            if self.is_lacking(ability):
-                pytest.skip(f"the store lacks {ability}: {self.lacks.get(ability, 'see above')}")
+            why = self.why_lacking(ability)
+            if why is not None:
+                pytest.skip(f"this store lacks {why}")
         self._folder = folder
         self._places = 0
         self._place: Any = None
@@ -148,9 +152,17 @@ class Bench:
             yield
 
     @classmethod
+    def why_lacking(cls, ability: str) -> str | None:
+        """Return what is declared to lack, and why, so that this ability is lacking; else None."""
+        if ability in cls.lacks:
+            return f"{ability}: {cls.lacks[ability]}"
+        reasons = map(cls.why_lacking, _IMPLIED.get(ability, ()))
+        return next((why for why in reasons if why is not None), None)
+
+    @classmethod
     def is_lacking(cls, ability: str) -> bool:
         """Say whether the store lacks an ability, by its own word or as a consequence of it."""
-        return ability in cls.lacks or any(map(cls.is_lacking, _IMPLIED.get(ability, ())))
+        return cls.why_lacking(ability) is not None
 
     @property
     def place(self) -> Any:

@@ -68,21 +68,30 @@ class ThreadChecks(Bench):
         """A place nobody has used takes the first appends of many threads, to one and to many."""
         for _ in self.times(5):
             store = self.fresh()
+            self._begin_in_threads(lambda store=store: store)  # type: ignore[misc]
+            self._look_at_beginnings(store)
 
-            def begin(name: int, store: Any = store) -> None:
-                if not self.is_lacking("reopening"):
-                    store = type(self).open_store(self.place)
-                try:
-                    store.append("c", notes(name))
-                    store.append(f"own-{name}", notes(name), expect=0)
-                finally:
-                    if not self.is_lacking("reopening"):
-                        self.close_store(store)
+    @needs("reopening")
+    def test_threads_open_a_place_at_once(self) -> None:
+        """The same for threads of which each opens a store of its own at that place."""
+        for _ in self.times(5):
+            self.move()
+            self._begin_in_threads(self.again)
+            self._look_at_beginnings(self.again())
 
-            self.in_threads(begin)
-            assert sorted(texts(store.read("c"))) == list(range(THREADS))
-            for name in range(THREADS):
-                assert texts(store.read(f"own-{name}")) == [name]
+    def _begin_in_threads(self, store: Callable[[], Any]) -> None:
+        def begin(name: int) -> None:
+            one = store()
+            one.append("c", notes(name))
+            one.append(f"own-{name}", notes(name), expect=0)
+            assert name in texts(one.read("c"))
+
+        self.in_threads(begin)
+
+    def _look_at_beginnings(self, store: Any) -> None:
+        assert sorted(texts(store.read("c"))) == list(range(THREADS))
+        for name in range(THREADS):
+            assert texts(store.read(f"own-{name}")) == [name]
 
     def test_readers_see_whole_batches(self) -> None:
         """Reading while others append gives whole batches, and what was read before goes on."""

@@ -119,7 +119,7 @@ class Waiting:
 
         def wait() -> None:
             begun.set()
-            self._said.append(store.wait("c", after, timeout_s))
+            self._said.append(store.wait("c", after, timeout_s * 3))
 
         self._thread = threading.Thread(target=wait, daemon=True)
         self._thread.start()
@@ -131,6 +131,6 @@ class Waiting:
         return not self._thread.is_alive()
 
     def said(self) -> Any:
-        """Return what waiting said, or that it said nothing."""
-        self._thread.join(self._timeout_s * 2)
+        """Return what waiting said, or that it said nothing long before its own time was over."""
+        self._thread.join(self._timeout_s)
         return self._said[0] if self._said else "nothing"
