@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ledger.stores.memory import MemoryStore
     from ledger.turn import Turn
     from ledger.turns.current import current
+    from ledger.turns.receipts import Receipt
     from ledger.views import History, Lineage, all_turns, last_turns
 
 _PLACES = {
@@ -37,6 +38,7 @@ _PLACES = {
     "Lineage": "ledger.views",
     "MemoryStore": "ledger.stores.memory",
     "Position": "ledger.stores.base",
+    "Receipt": "ledger.turns.receipts",
     "Store": "ledger.stores.base",
     "Turn": "ledger.turn",
     "all_turns": "ledger.views",
@@ -58,6 +60,7 @@ __all__ = [
     "Lineage",
     "MemoryStore",
     "Position",
+    "Receipt",
     "Store",
     "Turn",
     "__version__",

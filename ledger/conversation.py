@@ -18,9 +18,10 @@ from ledger.errors import Cancelled, TurnState, TurnWaiting
 from ledger.records import ids, kinds, values
 from ledger.stores.resolve import store_for
 from ledger.turn import Turn
-from ledger.turns import commands, current, outcomes, programs
+from ledger.turns import commands, current, outcomes, programs, receipts
 from ledger.turns.commands import Outcome
 from ledger.turns.log import Log
+from ledger.turns.receipts import Receipt
 from ledger.turns.view import Making, Merge, Record, Start, TurnLike, View
 from ledger.turns.world import SYSTEM, World
 from ledger.views import Lineage, Rule, all_turns, drawing
@@ -130,9 +131,9 @@ class Conversation:
 
     @property
     def head(self) -> Turn | None:
-        """Where this view continues next; None: the conversation is empty.
+        """The turn this view stands on; None: the conversation is empty.
 
-        Setting it makes a turn the head for everyone who opens the conversation, and this view
+        The next turn continues it, or its nearest ancestor that is done. Setting it makes a turn the head for everyone who opens the conversation, and this view
         continues from exactly it.
         """
         history = self._log.read()
@@ -284,7 +285,7 @@ class Conversation:
         making = Merge(
             view,
             merged,
-            dict(value) if isinstance(value, merging.Outputs) else {program.answer: value},
+            view.merged_outputs(program, value),
             inputs=answers[0]["inputs"],
             landing=landing,
             program=program,
@@ -334,12 +335,31 @@ class Conversation:
         at = None if turn is None else self._view.find(self._log.read(), turn)
         self._log.add(commands.entry(plugin, kind, data, now=self._world.now(), turn=at))
 
+    # -- forgetting
+
+    def forget(self, turn: TurnLike) -> Receipt:
+        """Take out what a turn said, for good, and leave its place in the tree.
+
+        Its inputs, outputs, messages, steps and errors go from the log, with the entries at it or
+        about it, its events, and attachments that nothing else names. It ends `abandoned`, its id,
+        parent and children stay; the turns after it are not changed. A turn that is interrupted is
+        ended first. Forgetting again is no error, and takes what was added since.
+        Returns: what went, and what cannot be promised (backups, merges and later turns that repeat it).
+        Raises: turn-unknown. turn-state: it runs or waits. store-unsupported, store errors: once the
+        store has decided the erasure every reader sees it, and the next writer finishes it.
+        Not promised: that another process which has the conversation open forgets what it has read.
+        """
+        target = self._view.find(self._log.read(), turn)
+        before, erased = self._log.erase(
+            target, lambda history: commands.abandon(history, target, now=self._world.now())
+        )
+        return receipts.receipt(before, erased)
+
     # -- inside
 
     def _send(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], request_id: str | None
     ) -> tuple[Turn, Any]:
-        self._view.refuse_nested()
         bound, inputs, settings = self._view.bind(args, kwargs)
         program = self._view.program
         assert program is not None
@@ -351,6 +371,7 @@ class Conversation:
 
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; or find the turn it repeats."""
+        self._view.refuse_nested()
         while True:
             # One step for threads that share this view: who sends next stands behind this turn.
             with self._log.lock:
@@ -380,10 +401,8 @@ class Conversation:
         finally:
             current.leave(token)
         seconds = time.perf_counter() - begun
-        done = outcomes.done(program.description.answer, value, running, seconds)
         try:
-            values.check(done.outputs, "outputs", references=False)
-            self._end(turn, done)
+            self._end(turn, outcomes.done(program, value, running, seconds))
         except BaseException as error:
             if getattr(error, "code", None) in ("record-invalid", "record-too-large"):
                 self._end_failed(turn, error, running, seconds)
@@ -423,7 +442,8 @@ class Conversation:
             raise TurnWaiting(turn=turn.id, questions=tuple(self._log.history.unanswered(turn.id)))
         error = turn.error or {}
         told = f"{error.get('type')}: {error.get('message', '')}" if error else "it has no result"
-        reason = "its process died; resume() it" if state == "interrupted" else told
+        died = "its process died before it ended; send it anew, under another request id"
+        reason = died if state == "interrupted" else told
         raise TurnState(turn=turn.id, state=state, reason=reason)
 
     def _earlier(self, turn: str) -> list[dict[str, Any]]:
@@ -432,7 +452,7 @@ class Conversation:
             return list(history.shown(history.node(turn).parent, self._view.rule).rows)
 
     def _turn(self, turn: str) -> Turn:
-        return Turn(self._log, self._world, turn)
+        return Turn(self._log, self._world, turn, self._view.program)
 
     def __repr__(self) -> str:
         history = self._log.read()

@@ -146,7 +146,7 @@ class BusyWaiting(Busy):
 
 @dataclass(eq=False)
 class Nested(LedgerError):
-    """Raised when a conversation is sent to from inside a turn. Next: call it outside of programs."""
+    """Raised when a turn would be made from inside a turn. Next: call it outside of programs."""
 
     code: ClassVar[str] = "conversation-nested"
 
@@ -438,3 +438,17 @@ class StoreCorrupt(LedgerError):
         return (
             f"{self.where}, record {self.seq}: {self.reason}; run `turn-ledger verify` to see all"
         )
+
+
+@dataclass(eq=False)
+class StoreUnsupported(LedgerError):
+    """Raised when a store lacks an optional method that was needed. Next: use a store that has it."""
+
+    code: ClassVar[str] = "store-unsupported"
+
+    store: str
+    """The store's class."""
+    method: str
+
+    def message(self) -> str:
+        return f"{self.store} has no {self.method}(); nothing was changed, use a store that has it"

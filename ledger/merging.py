@@ -11,10 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ledger.turns import programs
-
-
-class Outputs(dict[str, Any]):
-    """What a merging program returns when it gives every output by name."""
+from ledger.turns.view import Outputs
 
 
 class pick:

@@ -8,6 +8,7 @@ from typing import Any
 from ledger.errors import TurnUnknown
 from ledger.records import kinds, messages, times
 from ledger.turns.log import Log
+from ledger.turns.programs import Program
 from ledger.turns.world import World
 from ledger.views.nodes import Node, model_of
 from ledger.views.text import one_line
@@ -20,10 +21,11 @@ class Turn:
     Values are fresh copies: changing them changes nothing. Every output is also an attribute.
     """
 
-    def __init__(self, log: Log, world: World, turn: str) -> None:
+    def __init__(self, log: Log, world: World, turn: str, program: Program | None = None) -> None:
         self._log = log
         self._world = world
         self._id = turn
+        self._program = program
 
     # -- what it is
 
@@ -64,6 +66,11 @@ class Turn:
         found: dict[str, Any] | None = self._value(self._node.record.source)
         return found
 
+    @property
+    def erased(self) -> bool:
+        """Whether what it said was taken out: it has no inputs, outputs or messages any more."""
+        return self._node.erased
+
     # -- what went in and came out
 
     @property
@@ -79,13 +86,24 @@ class Turn:
 
     @property
     def result(self) -> Any:
-        """The answer; None until it is done."""
+        """The answer; None until it is done.
+
+        As the type that the view's program declares, when that program's fields are the turn's;
+        else as JSON has it.
+        """
         ended = self._node.ended
         if ended is None or ended.state != "done":
             return None
         if kinds.has(ended.value):
-            return self._value(ended.value)
-        return self.outputs.get(self._log.history.answer_name(self._id))
+            found = self._value(ended.value)
+        else:
+            found = self.outputs.get(self._log.history.answer_name(self._id))
+        return found if self._program is None else self._typed(self._program, found)
+
+    def _typed(self, program: Program, found: Any) -> Any:
+        recorded = self._log.history.programs.get(self._node.record.program)
+        same = recorded is not None and self._value(recorded.fields) == program.description.fields
+        return program.answer(found) if same else found
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -206,7 +224,7 @@ class Turn:
         return history.node(self._id)
 
     def _other(self, turn: str) -> Turn:
-        return Turn(self._log, self._world, turn)
+        return Turn(self._log, self._world, turn, self._program)
 
     def _value(self, payload: Any) -> Any:
         return kinds.payload(payload, self._node.record.seq, f"turn {self._id}")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ledger.cli import reading, writing
+from ledger.cli import reading, removing, writing
 from ledger.cli.output import fail
 from ledger.errors import LedgerError
 from ledger.views.text import printable
@@ -64,6 +64,7 @@ def _options(
 
 reading.add_to(app)
 writing.add_to(app)
+removing.add_to(app)
 
 
 def _warn(message: Warning | str, *_where: object, **_: object) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -152,8 +153,16 @@ def heading(turn: Turn) -> str:
 
 def _block(mark: str, value: Any) -> list[str]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    first, *rest = text.split("\n")
+    first, *rest = [part for line in text.split("\n") for part in _wrapped(line, len(mark))]
     return [mark + first, *(" " * len(mark) + line for line in rest)]
+
+
+def _wrapped(line: str, indent: int) -> list[str]:
+    """Break a line between words for a terminal; what goes into a pipe stays as it is."""
+    if not sys.stdout.isatty():
+        return [line]
+    room = max(20, width() - indent)
+    return textwrap.wrap(line, room, drop_whitespace=False, break_on_hyphens=False) or [""]
 
 
 def _facts(turn: Turn) -> list[str]:
@@ -227,7 +236,9 @@ def write_out(text: str | bytes, path: Path | None) -> None:
         return
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
     except FileExistsError:
         raise typer.BadParameter(f"{path} exists; choose another name") from None
-    with open(descriptor, "wb") as file:
-        file.write(data)
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None

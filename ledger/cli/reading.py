@@ -173,9 +173,9 @@ def heads(context: typer.Context, id: Id, as_json: Json = False) -> None:
         say_json([_brief(turn) for turn in found])
         return
     for turn in found:
+        say(printable(heading(turn)))
         asked = " ".join(str(value) for value in turn.inputs.values())
-        line = printable(heading(turn)) + "  "
-        say(line + one_line(asked, max(20, width() - len(line))))
+        say("   " + one_line(asked, width() - 3))
 
 
 def export(

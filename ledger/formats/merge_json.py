@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledger.errors import ImportInvalid
+from ledger.records import erasing
 
 Record = dict[str, Any]
 
@@ -31,7 +32,8 @@ def missing(
     ended here, when its records here are the beginning of those there; programs by version; entries
     and other records that belong to no turn by content. `head` records are added only when nothing
     is here yet: whether new turns move the head is for the one who appends them to say. A turn that
-    was erased on either side stays as it is here. What cannot be read there is not added.
+    was erased on either side stays as it is here; entries at a turn that was erased here, or about it,
+    are not added, nor what cannot be read there.
 
     Args: both as a store reads them, whole, in order. The result has no `seq`; it is for one append
     that expects exactly `existing`, so all or none of it counts.
@@ -64,6 +66,8 @@ class _Copy:
             self.places.setdefault(_content(record), place)
             if (turn := _turn(record)) is not None:
                 self.of_turn.setdefault(turn, []).append(record)
+        self.gone = [turn for turn in self.of_turn if self.erased(turn)]
+        """The turns whose content was taken out."""
 
     def first(self, turn: str, kind: str) -> Record | None:
         """Return the record that counts of a kind, of which the first one does."""
@@ -98,6 +102,8 @@ def _is_missing(record: Record, there: _Copy, here: _Copy, going_on: set[str]) -
         return record.get("version") not in here.versions
     if kind == "head":
         return not here.places
+    if kind == "entry" and any(erasing.concerns(record, turn) for turn in here.gone):
+        return False
     turn = _turn(record)
     if turn is None or not there.has(turn):
         return _content(record) not in here.places

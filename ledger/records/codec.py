@@ -85,12 +85,17 @@ def body(record: Mapping[str, Any]) -> bytes:
     plain = {k: v for k, v in record.items() if k != "seq" and k != "ledger"}
     _check_record(plain)
     values.check(plain)
-    text = _encoder.encode(plain)
-    for raw, escaped in _ESCAPED:
-        if raw in text:
-            text = text.replace(raw, escaped)
+    text = escaped(_encoder.encode(plain))
     if len(text) > values.SIZE_LIMIT_BYTES:
         raise RecordTooLarge(size_bytes=len(text), limit_bytes=values.SIZE_LIMIT_BYTES)
+    return text
+
+
+def escaped(text: bytes) -> bytes:
+    """Return JSON with the characters spelled out at which some readers end a line."""
+    for raw, spelled in _ESCAPED:
+        if raw in text:
+            text = text.replace(raw, spelled)
     return text
 
 
@@ -134,8 +139,8 @@ def seal(
     return b"".join(lines), chain
 
 
-def _text(raw: bytes) -> bytes:
-    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=")
+def _text(sixteen: bytes) -> bytes:
+    return binascii.b2a_base64(sixteen, newline=False).translate(_URL_SAFE)[:22]
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -352,7 +357,8 @@ class Scanner:
         kept = self._add(len(line), verdict, found)
         self.chain = found.chain
         self._since = None
-        self._unsealed = []
+        if self._unsealed:
+            self._unsealed = []
         self._covers_tombstone = False
         self._batch_line(kept, found)
 
@@ -383,8 +389,9 @@ class Scanner:
 
     def _close(self, *, void: bool) -> None:
         """End the open batch: void when it was never finished, else its lines count."""
-        self._judge_batch(void=void)
-        self._batch = []
+        if self._batch:
+            self._judge_batch(void=void)
+            self._batch = []
         self._overtaken = False
 
     def _judge_batch(self, *, void: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from ledger.errors import ImportInvalid, LedgerError
 from ledger.formats import merge_json
 from ledger.formats.base import Draft, DraftTurn, Exported, Report, Skipped
-from ledger.records import ids, kinds, times
+from ledger.records import ids, kinds, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.sources import files
 from ledger.stores.memory import MemoryStore
@@ -28,7 +28,8 @@ from ledger.views import History
 
 IMPORTED = "import"
 """The entry kind that says what an import left: its source, its raw records, where the head was."""
-TURN_FIELDS = (["message"], [programs.ANSWER])
+TURN_FIELDS = ({"message": ""}, {programs.ANSWER: ""})
+"""What every imported turn is made of: text, and text."""
 
 Progress = Callable[[str, Report], None]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -53,18 +54,31 @@ def import_conversations(
     report = Report()
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     for path in listed:
-        for source in files.find(path):
-            for item in source.items:
-                if isinstance(item, Skipped):
-                    report.notes.skipped.append(item)
-                    continue
-                name = _import_one(kept_in, item, report, world)
-                if progress is not None:
-                    progress(name, report)
+        try:
+            _import_path(kept_in, path, report, progress, world)
+        except ImportInvalid as error:
+            report.notes.skipped.append(Skipped(os.fspath(path), error.reason))
     if not report.found:
         where = ", ".join(str(path) for path in listed) or "no path"
         raise ImportInvalid(source=where, reason=f"no conversation in it\n{report}")
     return report
+
+
+def _import_path(
+    store: Any,
+    path: str | os.PathLike[str],
+    report: Report,
+    progress: Progress | None,
+    world: World,
+) -> None:
+    for source in files.find(path):
+        for item in source.items:
+            if isinstance(item, Skipped):
+                report.notes.skipped.append(item)
+                continue
+            name = _import_one(store, item, report, world)
+            if progress is not None:
+                progress(name, report)
 
 
 def conversation_id(draft: Draft) -> str:
@@ -81,7 +95,10 @@ def _import_one(store: Any, item: Draft | Exported, report: Report, world: World
     name = item.conversation if isinstance(item, Exported) else conversation_id(item)
     try:
         if isinstance(item, Exported):
-            added, known = _import_export(store, item, world)
+            exported = _records(item)
+            added, known = _import_export(store, item, exported, world)
+            damaged = sum(record["kind"] == "unreadable" for record in exported)
+            report.notes.counts[f"records of {name} that cannot be read in the export"] += damaged
         else:
             added, known = _import_draft(store, name, item, world)
             report.notes.add(item.notes)
@@ -100,42 +117,62 @@ def _import_one(store: Any, item: Draft | Exported, report: Report, world: World
 # -- our own JSON ----------------------------------------------------------------------------------
 
 
-def _import_export(store: Any, item: Exported, world: World) -> tuple[int, int]:
+def _import_export(
+    store: Any, item: Exported, exported: list[NewRecord], world: World
+) -> tuple[int, int]:
     """Adopt the whole log, or add what is missing. Returns: turns added and turns known."""
     log = Log(store, item.conversation)
     before = len(log.read().order)
-    there = History.of(_records(item), conversation=item.conversation)
+    turns = len(History.of(exported, conversation=item.conversation).order)
     if not log.history.position and hasattr(store, "adopt"):
-        _keep(store, item)
+        _keep(store, item, set(item.blobs))
         store.adopt(item.conversation, item.raw_log)
-        return len(there.order), 0
+        return turns, 0
 
     def decide(history: History) -> list[NewRecord]:
-        exported = _records(item)
         here = store.read(item.conversation)
-        added = merge_json.missing(exported, here, source=f"conversation {item.conversation}")
+        source = f"conversation {item.conversation}"
+        added = merge_json.missing(exported, here, source=source)
         if added:
-            _keep(store, item)
+            _keep(store, item, set(values.references(added)))
+        if _goes_on(here, exported):
+            # An older copy: what came after it there is what comes after it here, the head included.
+            return [_unplaced(record) for record in exported[len(here) :] if _kept(record)]
         if history.head is not None and any(record["kind"] == "turn" for record in added):
             added.append(new("head", times.to_text(world.now()), turn=history.head))
         return added
 
     after = len(log.append(decide).order)
-    return after - before, len(there.order) - (after - before)
+    return after - before, turns - (after - before)
 
 
-def _records(item: Exported) -> list[dict[str, Any]]:
+def _records(item: Exported) -> list[NewRecord]:
     """Read the log of an export as a store reads it: void and damaged lines keep their places."""
     copy = MemoryStore()
     copy.adopt(item.conversation, item.raw_log)
     return list(copy.read(item.conversation))
 
 
-def _keep(store: Any, item: Exported) -> None:
+def _goes_on(here: list[NewRecord], exported: list[NewRecord]) -> bool:
+    """Say whether an export begins with exactly the records that are here."""
+    return exported[: len(here)] == here
+
+
+def _kept(record: NewRecord) -> bool:
+    return record["kind"] not in ("unreadable", "erased") and record.get("erased") is not True
+
+
+def _unplaced(record: NewRecord) -> NewRecord:
+    return {key: value for key, value in record.items() if key != "seq"}
+
+
+def _keep(store: Any, item: Exported, named: set[str]) -> None:
+    """Keep the attachments that are named by what is added: those of a turn erased here stay away."""
     blobs = getattr(store, "blobs", None)
     if blobs is not None:
-        for content in item.blobs.values():
-            blobs.put(content)
+        for sha256, content in item.blobs.items():
+            if sha256 in named:
+                blobs.put(content)
 
 
 # -- other formats ---------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from ledger.errors import LedgerError, StoreIO, StoreUnknown
+from ledger.errors import LedgerError, StoreUnknown
 from ledger.records import codec
 from ledger.stores import handout, lines
 from ledger.stores.base import Position
-from ledger.stores.files import Descriptor, Files, named
+from ledger.stores.files import Descriptor, Files, named, naming, write_at
 from ledger.stores.reading import Log, recall
 
 _COPY = 1 << 20
@@ -38,7 +38,9 @@ class Tail:
             self.newer = reader.newer
             head = lines.head_of(self._source)
         else:
-            reader, self.counted = self._read(known.scanner.onward()), known.counted
+            unchanged = known.end == self._source.size
+            scanner = known.scanner if unchanged else known.scanner.onward()
+            reader, self.counted = self._read(scanner), known.counted
             self.newer = known.newer or reader.newer
             head = known.head or lines.head_of(self._source)
         self._take(reader, head)
@@ -67,6 +69,13 @@ class Tail:
         """Set aside and cut what an unfinished append left after the last line feed."""
         if not self._lacks_line_feed and self._source.size > self._end:
             set_aside(file, self._log.files, self._end, self._log.stem)
+
+    def end_line(self, file: Descriptor) -> None:
+        """Write the line feed that the last line lacks, durably."""
+        if self._lacks_line_feed:
+            write(file, self._log.files, b"\n", self._scanner.offset)
+            with naming(file.path):
+                self._log.files.flush(file.number)
 
     def add(self, file: Descriptor, bodies: Sequence[bytes]) -> Added:
         """Seal records and write them at the end. They are not flushed yet."""
@@ -127,23 +136,13 @@ def write(file: Descriptor, files: Files, data: bytes, end: int) -> None:
     could not be cut. Any other exception passes, with the same done.
     """
     try:
-        _write_all(file, files, data, end)
+        write_at(file, files, data, end)
     except OSError as error:
         _cut_after_failure(file, files, data, end)
         raise named(error, file.path) from error
     except BaseException:
         _cut_after_failure(file, files, data, end)
         raise
-
-
-def _write_all(file: Descriptor, files: Files, data: bytes, offset: int) -> None:
-    view = memoryview(data)
-    while view:
-        written = files.write(file.number, view, offset)
-        if written <= 0:
-            raise StoreIO(where=file.path, reason="the system writes nothing and says no error")
-        view = view[written:]
-        offset += written
 
 
 def _cut_after_failure(file: Descriptor, files: Files, data: bytes, end: int) -> None:
@@ -180,10 +179,25 @@ def pay(owed: Owed, file: Descriptor, files: Files) -> None:
     if found.st_size < owed.offset + len(owed.data):
         return
     try:
-        _write_all(file, files, owed.data, owed.offset)
+        there = lines.FileSource(file, files).read(owed.offset, len(owed.data))
+        write_at(file, files, _but_for_tombstones(owed.data, there), owed.offset)
         files.flush(file.number)
     except OSError as error:
         raise named(error, file.path) from error
+
+
+def _but_for_tombstones(data: bytes, there: bytes) -> bytes:
+    """Return lines of ours as they were written, but for those that were erased since."""
+    out, start = [], 0
+    while start < len(data):
+        end = data.find(b"\n", start) + 1 or len(data)
+        line, now = data[start:end], there[start:end]
+        written, found = codec.find_seal(line[:-1]), codec.find_seal(now[:-1])
+        erased = found is not None and found.salt is None
+        same = written is not None and found is not None and written.chain == found.chain
+        out.append(now if erased and same and len(now) == len(line) else line)
+        start = end
+    return b"".join(out)
 
 
 def set_aside(file: Descriptor, files: Files, start: int, stem: str) -> str:
@@ -196,7 +210,7 @@ def set_aside(file: Descriptor, files: Files, start: int, stem: str) -> str:
         with copy:
             offset = start
             while chunk := files.read(file.number, _COPY, offset):
-                _write_all(copy, files, chunk, offset - start)
+                write_at(copy, files, chunk, offset - start)
                 offset += len(chunk)
             files.flush(copy.number)
         files.flush_folder(os.path.dirname(stem))
@@ -212,9 +226,14 @@ def set_aside(file: Descriptor, files: Files, start: int, stem: str) -> str:
 
 
 def _new_copy(stem: str) -> Descriptor:
-    number = 1
-    while True:
-        try:
-            return Descriptor(f"{stem}.torn-{number}", os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        except FileExistsError:
-            number += 1
+    """Make the file for the next piece. Numbers are given in order, so the next is found by halving."""
+    taken, free = 0, 1
+    while os.path.lexists(f"{stem}.torn-{free}"):
+        taken, free = free, free * 2
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        if os.path.lexists(f"{stem}.torn-{middle}"):
+            taken = middle
+        else:
+            free = middle
+    return Descriptor(f"{stem}.torn-{free}", os.O_RDWR | os.O_CREAT | os.O_EXCL)

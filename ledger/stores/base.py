@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import msgspec
+
 from ledger.records import kinds
 
 Incarnation = tuple[str, str | None]
@@ -55,6 +57,54 @@ class Records(list[T]):
     def __init__(self, records: Iterable[T], position: Position) -> None:
         super().__init__(records)
         self.position = position
+
+
+# -- what was removed ------------------------------------------------------------------------------
+
+
+class Erased(msgspec.Struct, kw_only=True):
+    """What a store did to erase a turn. True when it changed anything."""
+
+    conversation: str
+    turn: str
+    records: dict[str, int] = {}
+    """How many lines were overwritten, by the kind they had."""
+    size_bytes: int = 0
+    """How many bytes of them are gone."""
+    unsealed: list[int] = []
+    """Places of those that other writers wrote: no seal says that they are as we left them."""
+    entries: list[int] = []
+    """Places of those that were entries."""
+    stay: list[int] = []
+    """Places of lines of the turn that stay: `head`, `stop`, and what holds nothing to remove."""
+    unreadable: list[int] = []
+    """Places of lines that cannot be read, and in which the turn's id stands. They stay."""
+    files: list[str] = []
+    """The files that were removed, as paths in the store's folder."""
+    attachments: list[str] = []
+    """The SHA-256 of the attachments that were removed."""
+    attachments_kept: list[str] = []
+    """Those that the lines named and that stay: another record names them, or a log cannot be read."""
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.files or self.attachments)
+
+
+class Deleted(msgspec.Struct, kw_only=True):
+    """What a store removed with a conversation. True when there was a log."""
+
+    conversation: str
+    found: bool = False
+    """Whether there was a log."""
+    files: list[str] = []
+    """The files that were removed, as paths in the store's folder."""
+    attachments: list[str] = []
+    """The SHA-256 of the attachments that were removed."""
+    attachments_kept: list[str] = []
+    """Those that the log named and that stay: another one names them, or cannot be read."""
+
+    def __bool__(self) -> bool:
+        return self.found
 
 
 @runtime_checkable
@@ -117,6 +167,20 @@ class LedgerStore(Store, Protocol):
         """Return the ids of the conversations that hold a record, sorted."""
         ...
 
-    def delete(self, conversation: str) -> bool:
-        """Remove a conversation and its side files. Returns: whether there was one."""
+    def delete(self, conversation: str) -> Deleted:
+        """Remove a conversation, its side files, and attachments that nothing else names.
+
+        Returns: what went; true when there was a log.
+        """
+        ...
+
+    def erase(self, conversation: str, turn: str, *, expect: int | None = None) -> Erased:
+        """Overwrite what a turn's records say, in place, and remove what belongs to it alone.
+
+        What the records mean is not asked, so not whether the turn has ended: that is the caller's.
+        Args: expect: as for `append`.
+        Returns: what went, and what did not.
+        Raises: store-conflict; and as `append`. Once the erasure was decided it is seen by every
+        reader, also when this raises; the next writer to the conversation finishes it.
+        """
         ...

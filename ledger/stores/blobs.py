@@ -4,7 +4,8 @@
 
 Bytes are durable, under their final name, before `put` returns, so before a record can name them. They
 are written under a random name in the same folder first and renamed, which also heals a file whose
-bytes went bad. Two processes that put the same bytes do no harm to each other.
+bytes went bad. Two processes that put the same bytes do no harm to each other. Only `sweeping` removes
+any; a store that has seen bytes here notices by `lost`, before a record names them, that they went.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import io
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import BinaryIO, Protocol
 
@@ -44,18 +45,28 @@ class Blobs(Protocol):
         """Say whether there are bytes under this name."""
         ...
 
+    def lost(self, sha256s: Iterable[str]) -> list[str]:
+        """Return those of some attachments that were here, as far as this object saw, and are not."""
+        ...
+
+    def remove(self, sha256s: Iterable[str]) -> None:
+        """Remove attachments, durably; those that are not here are passed over."""
+        ...
+
 
 class MemoryBlobs:
     """Attachments in this process's memory."""
 
     def __init__(self) -> None:
         self._bytes: dict[str, bytes] = {}
+        self._removed: set[str] = set()
 
     def put(self, content: bytes | BinaryIO) -> tuple[str, int]:
         """Keep bytes. Returns: their SHA-256 and their size."""
         data = b"".join(_chunks(content))
         sha256 = hashlib.sha256(data).hexdigest()
         self._bytes[sha256] = data
+        self._removed.discard(sha256)
         return sha256, len(data)
 
     def get(self, sha256: str) -> bytes:
@@ -73,6 +84,16 @@ class MemoryBlobs:
         """Say whether there are bytes under this name."""
         return sha256 in self._bytes
 
+    def lost(self, sha256s: Iterable[str]) -> list[str]:
+        """Return those of some attachments that were here and are not."""
+        return [sha256 for sha256 in sha256s if sha256 in self._removed]
+
+    def remove(self, sha256s: Iterable[str]) -> None:
+        """Remove attachments."""
+        for sha256 in sha256s:
+            if self._bytes.pop(sha256, None) is not None:
+                self._removed.add(sha256)
+
 
 class FolderBlobs:
     """Attachments in a folder. It is made when the first is put."""
@@ -80,6 +101,8 @@ class FolderBlobs:
     def __init__(self, folder: str, *, calls: files.Files | None = None) -> None:
         self._folder = os.path.join(folder, "attachments")
         self._calls = calls or files.Files()
+        self._seen: set[str] = set()
+        """What was here when this object looked. It grows with what a process puts and reads."""
 
     def put(self, content: bytes | BinaryIO) -> tuple[str, int]:
         """Keep bytes; they are durable under their name when this returns.
@@ -88,19 +111,20 @@ class FolderBlobs:
         store-read-only, store-link: nothing is kept under the name.
         """
         with files.naming(self._folder):
-            files.make_folder(self._folder)
+            self._calls.make_folder(self._folder)
         path = os.path.join(self._folder, f"new-{secrets.token_hex(16)}")
         try:
             with files.naming(self._folder):
                 sha256, size = self._write(path, content)
                 shelf = os.path.join(self._folder, sha256[:2])
-                files.make_folder(shelf)
+                self._calls.make_folder(shelf)
                 os.replace(path, os.path.join(shelf, sha256))
                 self._calls.flush_folder(shelf)
         except BaseException:
             with suppress(OSError):
                 os.unlink(path)
             raise
+        self._seen.add(sha256)
         return sha256, size
 
     def _write(self, path: str, content: bytes | BinaryIO) -> tuple[str, int]:
@@ -131,13 +155,41 @@ class FolderBlobs:
             raise _missing(sha256)
         path = self._path(sha256)
         try:
-            return io.BufferedReader(_Checked(path, sha256, self._calls), _CHUNK)
+            stream = io.BufferedReader(_Checked(path, sha256, self._calls), _CHUNK)
         except FileNotFoundError:
             raise _missing(sha256) from None
+        self._seen.add(sha256)
+        return stream
 
     def has(self, sha256: str) -> bool:
         """Say whether there is a file under this name. Not promised: that its bytes are right."""
-        return bool(_NAME.fullmatch(sha256)) and os.path.isfile(self._path(sha256))
+        there = bool(_NAME.fullmatch(sha256)) and os.path.isfile(self._path(sha256))
+        if there:
+            self._seen.add(sha256)
+        return there
+
+    def lost(self, sha256s: Iterable[str]) -> list[str]:
+        """Return those of some attachments that were here, as far as this object saw, and are not."""
+        return [s for s in sha256s if s in self._seen and not os.path.isfile(self._path(s))]
+
+    def remove(self, sha256s: Iterable[str]) -> None:
+        """Remove attachments, durably; those that are not here are passed over.
+
+        Raises: store-io, store-denied, store-read-only; store-link: a folder on the way is a link.
+        """
+        shelves = set()
+        with files.naming(self._folder):
+            for sha256 in sha256s:
+                path = self._path(sha256)
+                shelf = os.path.dirname(path)
+                files.check_folder(self._folder)
+                files.check_folder(shelf)
+                with suppress(FileNotFoundError):
+                    self._calls.remove(path)
+                shelves.add(shelf)
+            for shelf in shelves:
+                with suppress(FileNotFoundError):
+                    self._calls.flush_folder(shelf)
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], sha256)

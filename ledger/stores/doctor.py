@@ -81,7 +81,7 @@ def examine(folder: str | os.PathLike[str]) -> Diagnosis:
     """
     path = os.path.abspath(os.path.expanduser(os.fspath(folder)))
     with files.naming(path):
-        files.make_folder(path)
+        files.Files().make_folder(path)
         place = os.path.join(path, f".doctor-{secrets.token_hex(8)}")
         os.mkdir(place, 0o700)
     try:

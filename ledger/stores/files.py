@@ -13,9 +13,8 @@ import errno
 import os
 import stat
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 from weakref import ref
@@ -72,33 +71,53 @@ def naming(where: str) -> Iterator[None]:
 # -- open files ------------------------------------------------------------------------------------
 
 
-class _Gate:
-    """Held while a file is opened, and by a fork: no child gets a file that is in no list."""
+class _Open:
+    """The open files of this process, so that the child of a fork closes them.
+
+    No lock guards the list: one that an exception leaves behind would stop every other thread. So a
+    file is listed before it is opened, and a child looks for what was being opened as it was forked.
+    """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.open: dict[int, ref[Descriptor]] = {}
+        self._listed: dict[int, ref[Descriptor]] = {}
         self._joined = False
 
-    def join(self) -> None:
+    def add(self, descriptor: Descriptor) -> None:
         if not self._joined:
             self._joined = True
             forks.join(self)
+        self._listed[id(descriptor)] = ref(descriptor)
+
+    def remove(self, descriptor: Descriptor) -> None:
+        self._listed.pop(id(descriptor), None)
 
     def before_fork(self) -> None:
-        self.lock.acquire()
+        """Nothing to take."""
 
     def after_fork(self, *, child: bool) -> None:
         if not child:
-            self.lock.release()
             return
-        self.lock = threading.RLock()
-        for descriptor in [found() for found in self.open.values()]:
-            if descriptor is not None:
-                descriptor.drop()
+        half_open = []
+        for descriptor in [found() for found in self._listed.values()]:
+            if descriptor is not None and not descriptor.drop():
+                half_open.append(descriptor.path)
+        for path in half_open:
+            _close_all_of(path)
 
 
-_gate = _Gate()
+def _close_all_of(path: str) -> None:
+    """Close every open file that is the one at a path."""
+    try:
+        numbers = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        return
+    for number in numbers:
+        with suppress(OSError):
+            if same_file(os.fstat(number), path):
+                os.close(number)
+
+
+_open = _Open()
 
 
 class Descriptor:
@@ -112,15 +131,15 @@ class Descriptor:
     def __init__(self, path: str, flags: int, mode: int = 0o600) -> None:
         self.path = path
         self._number: list[int] = []
-        with _gate.lock:
-            _gate.join()
-            _gate.open[id(self)] = ref(self)
-            try:
-                self._number.extend(map(os.open, (path,), (flags | SAFE,), (mode,)))
-            except (FileNotFoundError, FileExistsError):
-                raise
-            except OSError as error:
-                raise named(error, path) from error
+        _open.add(self)
+        try:
+            self._number.extend(map(os.open, (path,), (flags | SAFE,), (mode,)))
+        except (FileNotFoundError, FileExistsError):
+            _open.remove(self)
+            raise
+        except OSError as error:
+            _open.remove(self)
+            raise named(error, path) from error
         self.found = self.stat()
         """What the system said of the file when it was opened."""
 
@@ -144,16 +163,21 @@ class Descriptor:
 
     def close(self) -> None:
         """Close the file; again is no error."""
-        _gate.open.pop(id(self), None)
+        _open.remove(self)
         try:
             if self._number:
                 next(map(os.close, map(list.pop, (self._number,))))
         except OSError:
             pass  # What was flushed is flushed; the number is free in any case.
 
-    def drop(self) -> None:
-        """Close the file in the child of a fork, leaving alone what the parent has with it."""
+    def drop(self) -> bool:
+        """Close the file in the child of a fork, leaving alone what the parent has with it.
+
+        Returns: whether it was open.
+        """
+        was_open = bool(self._number)
         Descriptor.close(self)
+        return was_open
 
     def __enter__(self) -> Self:
         return self
@@ -167,7 +191,10 @@ class Descriptor:
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        if getattr(self, "_number", None):  # None: interrupted before there was one.
+            self.close()
+        else:
+            _open.remove(self)
 
 
 def same_file(found: os.stat_result, path: str) -> bool:
@@ -185,7 +212,7 @@ def same_file(found: os.stat_result, path: str) -> bool:
 def flush_folder(path: str) -> None:
     """Make the names in a folder durable."""
     number: list[int] = []
-    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | SAFE
+    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         number.extend(map(os.open, (path,), (flags,)))
         flush(number[0])
@@ -195,22 +222,6 @@ def flush_folder(path: str) -> None:
     finally:
         if number:
             os.close(number.pop())
-
-
-def make_folder(path: str) -> None:
-    """Make a folder, and those above it, for its owner only; each name is made durable.
-
-    A folder that is there is left as it is.
-    """
-    above = os.path.dirname(path)
-    if above != path and not os.path.isdir(above):
-        make_folder(above)
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(path):
-            raise
-    flush_folder(above)
 
 
 def distrust(found: os.stat_result, user: int) -> str | None:
@@ -228,6 +239,13 @@ def distrust(found: os.stat_result, user: int) -> str | None:
     if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
         return "everybody may write to it"
     return None
+
+
+def check_folder(path: str) -> None:
+    """Raise store-link unless a path that is there is a folder, and no link to one."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISDIR(os.stat(path, follow_symlinks=False).st_mode):
+            raise StoreLink(where=path, reason="it is not a folder")
 
 
 def flush(number: int) -> None:
@@ -266,3 +284,37 @@ class Files:
     def flush_folder(self, path: str) -> None:
         """Make the names in a folder durable."""
         flush_folder(path)
+
+    def replace(self, path: str, name: str) -> None:
+        """Give a file a name, in place of the file that has it."""
+        os.replace(path, name)
+
+    def remove(self, path: str) -> None:
+        """Take a file's name away; a link is not followed."""
+        os.unlink(path)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder, and those above it, for its owner only; each name is made durable.
+
+        A folder that is there is left as it is.
+        """
+        above = os.path.dirname(path)
+        if above != path and not os.path.isdir(above):
+            self.make_folder(above)
+        try:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+        self.flush_folder(above)
+
+
+def write_at(file: Descriptor, calls: Files, data: bytes, offset: int) -> None:
+    """Write all of some bytes at an offset, however many calls it takes. Raises OSError."""
+    view = memoryview(data)
+    while view:
+        written = calls.write(file.number, view, offset)
+        if written <= 0:
+            raise StoreIO(where=file.path, reason="the system writes nothing and says no error")
+        view = view[written:]
+        offset += written

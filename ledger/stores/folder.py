@@ -2,14 +2,17 @@
 
     <folder>/conversations/<id>.jsonl    the records, one a line
     <folder>/conversations/<id>.lock     locked while appending
+    <folder>/conversations/<id>.erase    what was decided to be removed, until that is done
     <folder>/attachments/                bytes that records refer to
+    <folder>/trees/<turn>.jsonl          the events of a turn
 
 Nothing is kept open between calls, and no lock of this process stands before the file lock. What is
 remembered of a log (where it ended, how many records, which chain) is used only after the bytes there
 are found to be the same. Remembering is a help: an entry may be dropped at any moment.
 
-The order inside an append: encode and check everything; lock; find the end; compare `expect`; set a
-torn tail aside; make the file's name durable; write; flush; remember; unlock; return.
+The order inside an append: encode and check everything; lock; finish what a dead process began to
+remove; find the end; compare `expect`; set a torn tail aside; make the file's name durable; write;
+flush; remember; unlock; return.
 """
 
 from __future__ import annotations
@@ -23,14 +26,17 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ledger.errors import (
+    AttachmentMissing,
+    LedgerError,
     StoreConflict,
+    StoreCorrupt,
     StoreGone,
     StoreIO,
     StoreLink,
     StoreUnknown,
     StoreVersion,
 )
-from ledger.records import codec, kinds
+from ledger.records import codec, erasing, kinds
 from ledger.stores import (
     appending,
     blobs,
@@ -40,11 +46,13 @@ from ledger.stores import (
     lines,
     locks,
     names,
+    plans,
     reading,
+    removing,
     whole,
 )
 from ledger.stores import verify as verifying
-from ledger.stores.base import Position, Records, agrees
+from ledger.stores.base import Deleted, Erased, Position, Records, agrees
 from ledger.stores.home import Home
 
 T = TypeVar("T")
@@ -128,7 +136,8 @@ class FolderStore:
         record-invalid, record-too-large, store-full, store-busy, store-io, store-denied,
         store-read-only, store-link, store-version: nothing of it counts. store-unknown: the flush
         failed; whether the records are durable is not known, and they are written again before the
-        next append to this conversation is acknowledged.
+        next append to this conversation is acknowledged. attachment-missing: a record names an
+        attachment that was here and has been removed since; put it again.
         Not promised: that another conversation's append is ordered before or after this one; that
         every record of an old log was looked at for a newer format (those that are read here are).
         """
@@ -147,10 +156,24 @@ class FolderStore:
         log = self._home.log(conversation)
         deadline = time.monotonic() + self._lock_timeout_s
         self._home.make()
+        named = {name for text in bodies for name in erasing.attachments(text)}
         with self._locked(log.lock, deadline):
             self._home.check_case(conversation)
+            self._settle(log, deadline)
+            if named:
+                with self._keep(named, deadline), self._data(log, deadline, expect) as file:
+                    return self._append_locked(log, file, bodies, expect)
             with self._data(log, deadline, expect) as file:
                 return self._append_locked(log, file, bodies, expect)
+
+    def _keep(self, attachments: set[str], deadline: float) -> locks.LockedFile:
+        """Let nobody remove attachments while a record that names them is written."""
+        kept = locks.acquire(self._home.sweeping, deadline, create=True, kind=locks.SharedFile)
+        lost = self.blobs.lost(attachments)
+        if lost:
+            kept.close()
+            raise AttachmentMissing(sha256=lost[0])
+        return kept
 
     def _data(self, log: reading.Log, deadline: float, expect: int | None) -> locks.LockedFile:
         """Return the log's file, locked; a new one only if that is what is expected."""
@@ -166,6 +189,20 @@ class FolderStore:
         self, log: reading.Log, file: locks.LockedFile, bodies: list[bytes], expect: int | None
     ) -> Position:
         conversation = log.conversation
+        tail = self._tail(log, file, expect)
+        added = tail.add(file, bodies)
+        owed = appending.flush(file, log.files, added.data, added.offset)
+        if owed is not None:
+            self._owed[conversation] = owed
+            raise StoreUnknown(where=log.data, reason="the flush to disk failed")
+        if not file.is_at_its_path():
+            raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
+        self._remember(conversation, added.known)
+        return added.position
+
+    def _tail(self, log: reading.Log, file: locks.LockedFile, expect: int | None) -> appending.Tail:
+        """Return the end of a log that may be changed now, with nothing unfinished after it."""
+        conversation = log.conversation
         self._pay(log, file)
         tail = appending.Tail(log, file, self._known.get(conversation))
         if expect is not None and not agrees(expect, tail.position) and not tail.counted:
@@ -177,13 +214,7 @@ class FolderStore:
         self._known.pop(conversation, None)
         tail.tidy(file)
         self._home.make_name_durable(log, file)
-        added = tail.add(file, bodies)
-        owed = appending.flush(file, log.files, added.data, added.offset)
-        if owed is not None:
-            self._owed[conversation] = owed
-            raise StoreUnknown(where=log.data, reason="the flush to disk failed")
-        self._remember(conversation, added.known)
-        return added.position
+        return tail
 
     def _pay(self, log: reading.Log, file: locks.LockedFile) -> None:
         owed = self._owed.get(log.conversation)
@@ -207,6 +238,7 @@ class FolderStore:
         self._home.make()
         with self._locked(log.lock, deadline):
             self._home.check_case(conversation)
+            self._settle(log, deadline)
             found = self.read_end(conversation)
             if found:
                 raise _conflict(conversation, 0, found)
@@ -215,23 +247,106 @@ class FolderStore:
         self._wake(conversation)
         return self.read_end(conversation)
 
-    def delete(self, conversation: str) -> bool:
-        """Remove a conversation's log and its side files; its lock file stays.
+    # -- removing
 
-        Returns: whether there was a log. Attachments stay: other conversations may name them.
-        Raises: store-busy, store-io, store-denied, store-read-only.
+    def delete(self, conversation: str) -> Deleted:
+        """Remove a conversation: its log, side files, its turns' events; its lock file stays.
+
+        Attachments that no other log names go too.
+        Returns: what went; true when there was a log.
+        Raises: store-busy, store-io, store-denied, store-read-only. Once it was decided, readers see
+        no conversation, also when this raises; the next writer to it, or deleting again, finishes.
         """
         self._check(conversation)
         log = self._home.log(conversation)
         if not self._home.is_there() or not any(map(os.path.lexists, (log.data, log.lock))):
-            return False
+            return Deleted(conversation=conversation)
         deadline = time.monotonic() + self._lock_timeout_s
         with self._locked(log.lock, deadline):
             self._home.check_case(conversation)
+            plan = None
+            with suppress(StoreCorrupt):  # It goes with the rest.
+                plan = plans.read(log.plan, log.files)
+            if plan is not None and plan.turn is not None:
+                self._settle(log, deadline, whole=True)
             self._forget(conversation)
-            there = whole.remove(log, deadline)
+            begun = plan is not None and plan.turn is None
+            report = removing.delete(self._home, log, self.blobs, deadline, begun=begun)
         self._wake(conversation)
-        return there
+        return report
+
+    def erase(self, conversation: str, turn: str, *, expect: int | None = None) -> Erased:
+        """Overwrite what a turn's records say, in place, and remove what belongs to it alone.
+
+        Lines keep their places and lengths; the seals that follow still check. The turn's events, torn
+        pieces that may be of it, and attachments that no other record names go too. What the records
+        mean is not asked here, so not whether the turn has ended.
+        Args: expect: as for `append`.
+        Returns: what went, and what did not.
+        Raises: store-conflict; and as `append`. Once the erasure was decided every reader sees it, also
+        when this raises; the next writer to the conversation, or erasing again, finishes it.
+        Not promised: that the bytes are gone from the disk's spare blocks, from backups, and from the
+        memory of processes that read them before.
+        """
+        self._check(conversation)
+        log = self._home.log(conversation)
+        if not self._home.is_there() or not os.path.lexists(log.data):
+            return self._nothing_to_erase(conversation, turn, expect)
+        deadline = time.monotonic() + self._lock_timeout_s
+        report = handout.with_room(lambda: self._erase(log, turn, expect, deadline))
+        self._wake(conversation)
+        return report
+
+    def _nothing_to_erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
+        if expect:
+            raise _conflict(conversation, expect, Position(0))
+        return Erased(conversation=conversation, turn=turn)
+
+    def _erase(self, log: reading.Log, turn: str, expect: int | None, deadline: float) -> Erased:
+        with self._locked(log.lock, deadline):
+            self._home.check_case(log.conversation)
+            self._settle(log, deadline, whole=True)
+            try:
+                file = locks.acquire(log.data, deadline, create=False)
+            except FileNotFoundError:
+                return self._nothing_to_erase(log.conversation, turn, expect)
+            with file:
+                self._tail(log, file, expect).end_line(file)
+                source = lines.FileSource(file, log.files)
+                plan, report = plans.planned(source, log.conversation, turn)
+                if plan.lines:
+                    plans.write(log.stem, log.plan, plan, log.files)
+                    removing.overwrite(log, file, plan, turn)
+            report.files, swept = removing.remove_beside(
+                self._home, log, self.blobs, turn, plan.attachments, deadline
+            )
+            report.attachments, report.attachments_kept = swept
+            if plan.lines:
+                removing.drop_plan(log)
+        return report
+
+    def _settle(self, log: reading.Log, deadline: float, *, whole: bool = False) -> None:
+        """Finish what a process began to remove and did not finish. The append lock is held.
+
+        Args: whole: raise also when something beside the log could not be removed; the plan stays then
+        in any case, for the next writer.
+        """
+        plan = plans.read(log.plan, log.files)
+        if plan is None:
+            return
+        self._forget(log.conversation)
+        if plan.turn is None:
+            removing.delete(self._home, log, self.blobs, deadline, begun=True)
+            return
+        with suppress(FileNotFoundError), locks.acquire(log.data, deadline, create=False) as file:
+            plan = removing.overwrite(log, file, plan, plan.turn)
+        try:
+            turn = plan.turn or ""
+            removing.remove_beside(self._home, log, self.blobs, turn, plan.attachments, deadline)
+            removing.drop_plan(log)
+        except LedgerError:
+            if whole:
+                raise
 
     # -- reading
 
@@ -251,7 +366,7 @@ class FolderStore:
         return self._read(conversation, after, handout.structs)
 
     def read_end(self, conversation: str) -> Position:
-        """Return the position of the end, reading as little as can be."""
+        """Return the position of the end, reading what was appended since it was last known."""
         known = self._known.get(conversation)
         try:
             return self._read(conversation, known.count if known else 0, _nothing).position
@@ -344,12 +459,13 @@ class FolderStore:
         return sorted(filter(self._holds_a_record, found))
 
     def _holds_a_record(self, conversation: str) -> bool:
+        log = self._home.log(conversation)
         try:
-            with files.Descriptor(self._home.log(conversation).data, os.O_RDONLY) as file:
+            with files.Descriptor(log.data, os.O_RDONLY) as file:
                 first = os.pread(file.number, lines.BLOCK, 0)
         except (OSError, StoreLink):
             return False
-        if b"\n" in first.lstrip():
+        if b"\n" in first.lstrip() and not os.path.lexists(log.plan):
             return True
         return self.read_end(conversation) > 0
 
@@ -382,7 +498,7 @@ class FolderStore:
             if not self._home.is_there():
                 raise FileNotFoundError
             with files.Descriptor(log.data, os.O_RDONLY) as file:
-                source = lines.FileSource(file, log.files)
+                source = plans.source(file, log.files, log.plan)
                 report = handout.shallow(lambda: verifying.verify(source, conversation))
         except FileNotFoundError:
             return verifying.Report(conversation=conversation)

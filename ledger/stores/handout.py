@@ -58,7 +58,7 @@ def structs(piece: Settled, after: int) -> list[kinds.Recorded]:
     for first in range(0, len(lines), _RUN):
         run = lines[first : first + _RUN]
         together = None
-        if all(line.verdict in codec.HANDED_OUT for line in run):
+        if {line.verdict for line in run} <= codec.HANDED_OUT:
             together = codec.decode_structs(
                 data[run[0].start - base : run[-1].end - base], run[0].seq, len(run)
             )

@@ -20,6 +20,10 @@ class Home:
     def __init__(self, folder: str, calls: files.Files) -> None:
         self.folder = folder
         self.conversations = os.path.join(folder, "conversations")
+        self.trees = os.path.join(folder, "trees")
+        """The events of turns."""
+        self.sweeping = os.path.join(folder, "attachments.lock")
+        """The lock of who removes attachments."""
         self._calls = calls
         self._identity: tuple[int, int] | None = None
         self._above_is_durable = False
@@ -36,7 +40,7 @@ class Home:
         Raises: store-io: it is not the one that was there before. store-link, store-denied: it
         cannot be trusted.
         """
-        known = self._identity  # Before looking: another thread may make the folder after it.
+        known = self._identity  # Before looking: another thread may make the folder meanwhile.
         try:
             found = os.stat(self.conversations, follow_symlinks=False)
         except FileNotFoundError:
@@ -74,11 +78,12 @@ class Home:
         """Make the folder if it is not there, durably. Raises: store-read-only, store-denied."""
         if not self.is_there():
             with files.naming(self.folder):
-                files.make_folder(self.conversations)
+                self._calls.make_folder(self.conversations)
             self.is_there()
         if not self._above_is_durable:
             # Another process may have made them, and died before it flushed their names.
-            for path in (self.folder, os.path.dirname(self.folder)):
+            real = os.path.realpath(self.folder)
+            for path in (real, os.path.dirname(real)):
                 with suppress(StoreDenied), files.naming(path):
                     self._calls.flush_folder(path)
             self._above_is_durable = True

@@ -1,7 +1,7 @@
 """The bytes of a log as they lie: found from the end, read forward, known again later.
 
-Reading goes forward, from a place where a `Scanner` can start: the start of the log, the end of a
-batch found by walking back, or the end of what is already known. Only whole lines are taken; what
+Reading goes forward, from a place where a `Scanner` can start: the start of the log, a sealed line
+found by walking back, or the end of what is already known. Only whole lines are taken; what
 follows the last line feed is the `rest`. Nothing here decides whether an unfinished batch is void:
 that takes the append lock, which is the store's business.
 
@@ -295,17 +295,14 @@ def find_end(source: Source, first_chain: bytes) -> tuple[Reader, bool]:
     length = BLOCK
     while length < source.size:
         start = source.size - length
-        anchor = _first_batch_end(source.read(start, length), start)
+        anchor = _first_seal(source.read(start, length), start)
         if anchor is not None:
-            reader = _read_all(source, anchor)
+            reader = _read_all(source, anchor.scanner(anchor.seal.seq))
             shift = reader.shift
-            if shift is not None:
-                if shift:
-                    anchor = codec.Scanner(
-                        anchor.chain, offset=anchor.offset, count=anchor.count + shift
-                    )
-                    reader = _read_all(source, anchor)
+            if shift == 0:
                 return reader, False
+            if shift is not None:
+                return _read_all(source, anchor.scanner(anchor.seal.seq + shift)), False
         length *= 2
     return _read_all(source, codec.Scanner(first_chain)), True
 
@@ -316,7 +313,7 @@ class _Reading(Reader):
 
 
 def _read_all(source: Source, scanner: codec.Scanner) -> _Reading:
-    reader = _Reading(source, scanner.onward())
+    reader = _Reading(source, scanner)
     for piece in reader.whole_lines():
         _compare(reader, piece)
     _compare(reader, reader.finish(in_flight=True))
@@ -330,29 +327,38 @@ def _compare(reader: _Reading, piece: Piece) -> None:
             return
 
 
-def _first_batch_end(data: bytes, base: int) -> codec.Scanner | None:
-    """Return a scanner that stands after the first line, of those whole in data, that ends a batch."""
+class _Anchor(NamedTuple):
+    """A sealed line, after which a scanner can start."""
+
+    seal: codec.Seal
+    end: int
+    """Offset of the first byte after it."""
+
+    def scanner(self, count: int) -> codec.Scanner:
+        return codec.Scanner(self.seal.chain, offset=self.end, count=count, after=self.seal)
+
+
+def _first_seal(data: bytes, base: int) -> _Anchor | None:
+    """Return the first sealed line of those that are whole in data."""
     start = data.find(b"\n") + 1
     while 0 < start < len(data):
         end = data.find(b"\n", start)
         if end < 0:
             return None
-        scanner = _after_batch(data, start, end, base)
-        if scanner is not None:
-            return scanner
+        anchor = _anchor(data, start, end, base)
+        if anchor is not None:
+            return anchor
         start = end + 1
     return None
 
 
-def _after_batch(data: bytes, start: int, end: int, base: int) -> codec.Scanner | None:
+def _anchor(data: bytes, start: int, end: int, base: int) -> _Anchor | None:
     found = codec.find_seal(data[max(start, end - GUARD) : end])
-    if found is None or found.i != found.n:
-        return None
-    return codec.Scanner(found.chain, offset=base + end + 1, count=found.seq)
+    return _Anchor(found, base + end + 1) if found is not None else None
 
 
 def find_place(source: Source, known: Known, place: int, first_chain: bytes) -> codec.Scanner:
-    """Return a scanner that stands where a batch ended, at a place or as little as can be before it.
+    """Return a scanner that stands after a sealed line, at a place or as little as can be before it.
 
     Walks back from the end that is known, counting lines.
     """
@@ -366,11 +372,9 @@ def find_place(source: Source, known: Known, place: int, first_chain: bytes) -> 
             start = data.rfind(b"\n", 0, end - 1) + 1
             if not start:
                 break
-            if count <= place:
-                scanner = _after_batch(data, start, end - 1, base)
-                if scanner is not None:
-                    scanner.count = count
-                    return scanner
+            anchor = _anchor(data, start, end - 1, base) if count <= place else None
+            if anchor is not None:
+                return anchor.scanner(count)
             if not codec.is_blank(data[start : end - 1]):
                 count -= 1
             end = start

@@ -31,13 +31,15 @@ _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 class LockedFile(Descriptor):
     """An open file on which a lock is held from `lock` (or a `try_lock` that says yes) to `close`."""
 
+    how = fcntl.LOCK_EX
+
     def try_lock(self) -> bool:
         """Take the lock if nobody has it. Says whether."""
-        return self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return self._lock(self.how | fcntl.LOCK_NB)
 
     def lock(self) -> None:
         """Wait for the lock, in the kernel's queue, without a limit."""
-        self._lock(fcntl.LOCK_EX)
+        self._lock(self.how)
 
     def _lock(self, operation: int) -> bool:
         try:
@@ -60,19 +62,27 @@ class LockedFile(Descriptor):
             super().close()
 
 
-def acquire(path: str, deadline: float, *, create: bool) -> LockedFile:
+class SharedFile(LockedFile):
+    """The same with a lock that others may share, and that keeps out who wants it alone."""
+
+    how = fcntl.LOCK_SH
+
+
+def acquire(
+    path: str, deadline: float, *, create: bool, kind: type[LockedFile] = LockedFile
+) -> LockedFile:
     """Return the file at a path, locked, as soon as nobody else has it.
 
     Args: deadline: when to give up, on the monotonic clock. create: make the file if it is not there
-    (0600), else FileNotFoundError.
+    (0600), else FileNotFoundError. kind: whether the lock may be shared.
     Raises: store-busy: the deadline passed. store-link: it is not a plain file with one name.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
     while True:
-        file = LockedFile(path, flags)
+        file = kind(path, flags)
         if not file.try_lock():
             file.close()
-            file = _Waiter(path, flags).wait(deadline)
+            file = _Waiter(path, flags, kind).wait(deadline)
         if file.is_at_its_path():
             return file
         file.close()
@@ -93,9 +103,10 @@ def try_lock(path: str) -> LockedFile | None:
 class _Waiter:
     """Waits for a lock in a thread of its own, so that the caller can leave."""
 
-    def __init__(self, path: str, flags: int) -> None:
+    def __init__(self, path: str, flags: int, kind: type[LockedFile]) -> None:
         self._path = path
         self._flags = flags
+        self._kind = kind
         self._box: queue.SimpleQueue[LockedFile | Exception] = queue.SimpleQueue()
         self._left = False
 
@@ -122,7 +133,7 @@ class _Waiter:
 
     def _run(self) -> None:
         try:
-            file = LockedFile(self._path, self._flags)
+            file = self._kind(self._path, self._flags)
             file.lock()
         except Exception as error:  # Handed to the waiter, whose it is.
             self._box.put(error)

@@ -8,48 +8,70 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ledger.errors import StoreConflict, StoreGone, StoreVersion
-from ledger.records import codec, ids, kinds
-from ledger.stores import forks, handout, lines
+from ledger.errors import AttachmentMissing, StoreConflict, StoreGone, StoreVersion
+from ledger.records import codec, erasing, ids, kinds
+from ledger.stores import forks, handout, lines, plans
 from ledger.stores import verify as verifying
-from ledger.stores.base import Position, Records, agrees
+from ledger.stores.base import Deleted, Erased, Incarnation, Position, Records, agrees
 from ledger.stores.blobs import MemoryBlobs
 
 T = TypeVar("T")
 
 
 class _Log:
-    """One conversation: the bytes of its log, and where its lines lie in them."""
+    """One conversation: the bytes of its log, and where its lines lie in them.
+
+    What the scanner has read is what the log holds. Replacing it is the last step of an append, so one
+    that an exception interrupts did not happen; bytes and lines beyond are dropped by the next.
+    """
 
     def __init__(self, conversation: str, data: bytes = b"") -> None:
         self.data = bytearray(data)
-        self.scanner = codec.Scanner(codec.first_chain(conversation))
-        self.lines: list[codec.Line] = []
+        scanner = codec.Scanner(codec.first_chain(conversation))
         end = data.rfind(b"\n") + 1
-        self.scanner.feed(data[:end])
-        self.lacks_line_feed = self.scanner.feed_unended(data[end:])
-        self.lines += self.scanner.settled(at_end=True)
+        scanner.feed(data[:end])
+        self._lacks_line_feed = scanner.feed_unended(data[end:])
+        self._lines = scanner.settled(at_end=True)
+        self._scanner = scanner
+        self._incarnation = self._look_at_first() if self._lines else None
         self.newer = any(map(lines.is_newer, data.split(b"\n")))
+        """Whether it holds a record of a newer format."""
+
+    def __len__(self) -> int:
+        return self._scanner.count
 
     @property
     def position(self) -> Position:
-        if not self.lines:
-            return Position(0)
-        return Position(len(self.lines), handout.incarnation(self.text(self.lines[0])))
+        return Position(len(self), self._incarnation)
 
-    def text(self, line: codec.Line) -> bytes:
-        return bytes(self.data[line.start : line.end])
+    def _look_at_first(self) -> Incarnation:
+        first = self._lines[0]
+        return handout.incarnation(bytes(self.data[first.start : first.end]))
+
+    def whole(self) -> bytes:
+        """Return the lines that count; the last one gets the line feed that it may lack."""
+        return bytes(self.data[: self._scanner.offset]) + b"\n" * self._lacks_line_feed
+
+    def beyond(self, after: int) -> lines.Piece:
+        found = self._lines[after : len(self)]
+        base = found[0].start if found else 0
+        return lines.Piece(found, bytes(self.data[base : found[-1].end]) if found else b"", base)
 
     def add(self, bodies: Sequence[bytes]) -> None:
-        del self.data[self.scanner.offset :]
-        before = b"\n" if self.lacks_line_feed else b""
-        self.lacks_line_feed = False
+        scanner = self._scanner.onward()
+        del self.data[scanner.offset :], self._lines[scanner.count :]
+        if self._lacks_line_feed:
+            self.data += b"\n"
+            scanner.offset += 1
         salts = [os.urandom(16) for _ in bodies]
-        added, _ = codec.seal(bodies, len(self.lines), self.scanner.covered, salts)
-        self.data += before + added
-        self.newer = any(map(lines.is_newer, bodies))
-        self.scanner.feed(before + added)
-        self.lines += self.scanner.settled(at_end=True)
+        added, _ = codec.seal(bodies, len(self), scanner.covered, salts)
+        scanner.feed(added)
+        self.data += added
+        self._lines += scanner.settled(at_end=True)
+        if not len(self):
+            self._incarnation = self._look_at_first()
+        newer = any(map(lines.is_newer, bodies))
+        self._scanner, self._lacks_line_feed, self.newer = scanner, False, newer
 
 
 class MemoryStore:
@@ -78,17 +100,20 @@ class MemoryStore:
         """
         ids.check_conversation(conversation)
         bodies = handout.shallow(lambda: [codec.body(record) for record in records])
+        return handout.with_room(lambda: self._append(conversation, bodies, expect))
+
+    def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
         with self._changed:
-            log = self._logs.get(conversation) or _Log(conversation)
+            log = self._log(conversation)
             if expect is not None and not agrees(expect, log.position):
-                raise StoreConflict(
-                    conversation=conversation, expected=int(expect), found=len(log.lines)
-                )
+                raise StoreConflict(conversation=conversation, expected=int(expect), found=len(log))
+            named = {name for text in bodies for name in erasing.attachments(text)}
+            for sha256 in self.blobs.lost(named):
+                raise AttachmentMissing(sha256=sha256)
             if bodies:
                 if log.newer:
-                    raise StoreVersion(
-                        where=f"memory, {conversation}", reason="it holds records of a newer format"
-                    )
+                    where = f"conversation {conversation} in memory"
+                    raise StoreVersion(where=where, reason="it holds records of a newer format")
                 log.add(bodies)
                 self._logs[conversation] = log
                 self._changed.notify_all()
@@ -109,25 +134,25 @@ class MemoryStore:
         if after < 0:
             raise ValueError("a position is not negative")
         with self._changed:
-            log = self._logs.get(conversation) or _Log(conversation)
+            log = self._log(conversation)
             position = log.position
-            if after > position or (
-                after and not agrees(after, Position(after, position.incarnation))
+            if after and (
+                after > position or not agrees(after, Position(after, position.incarnation))
             ):
-                raise StoreGone(conversation=conversation, after=int(after), found=len(log.lines))
-            found = log.lines[after:]
-            base = found[0].start if found else 0
-            data = bytes(log.data[base : found[-1].end]) if found else b""
-        piece = lines.Piece(found, data, base)
+                raise StoreGone(conversation=conversation, after=int(after), found=len(log))
+            piece = log.beyond(after)
         return Records(handout.shallow(lambda: decode(piece, after)), position)
+
+    def _log(self, conversation: str) -> _Log:
+        log = self._logs.get(conversation)
+        return log if log is not None else _Log(conversation)
 
     def wait(self, conversation: str, after: int, timeout: float) -> bool:
         """Block until the conversation is not at position `after`. Returns: whether it changed."""
         ids.check_conversation(conversation)
 
         def moved() -> bool:
-            log = self._logs.get(conversation)
-            return not agrees(after, log.position if log is not None else Position(0))
+            return not agrees(after, self._log(conversation).position)
 
         with self._changed:
             return self._changed.wait_for(moved, timeout)
@@ -135,15 +160,55 @@ class MemoryStore:
     def conversations(self) -> list[str]:
         """Return the ids of the conversations that hold a record, sorted."""
         with self._changed:
-            return sorted(name for name, log in self._logs.items() if log.lines)
+            return sorted(name for name, log in self._logs.items() if len(log))
 
-    def delete(self, conversation: str) -> bool:
-        """Remove a conversation. Returns: whether there was one."""
+    def delete(self, conversation: str) -> Deleted:
+        """Remove a conversation, and the attachments that no other log names. True: there was one."""
         ids.check_conversation(conversation)
+        report = Deleted(conversation=conversation)
         with self._changed:
-            there = self._logs.pop(conversation, None) is not None
+            log = self._logs.pop(conversation, None)
+            if log is not None:
+                report.found = True
+                report.attachments, report.attachments_kept = self._sweep(bytes(log.data))
             self._changed.notify_all()
-            return there
+        return report
+
+    def erase(self, conversation: str, turn: str, *, expect: int | None = None) -> Erased:
+        """Overwrite what a turn's records say, and remove attachments that no other record names.
+
+        Returns: what went. Raises: store-conflict.
+        """
+        ids.check_conversation(conversation)
+        return handout.with_room(lambda: self._erase(conversation, turn, expect))
+
+    def _erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
+        with self._changed:
+            log = self._log(conversation)
+            if expect is not None and not agrees(expect, log.position):
+                found = int(log.position)
+                raise StoreConflict(conversation=conversation, expected=int(expect), found=found)
+            data = log.whole()
+            plan, report = plans.planned(lines.BytesSource(data), conversation, turn)
+            if plan.lines:
+                changed = bytearray(data)
+                for place in plan.lines:
+                    changed[place.offset : place.end] = place.part(place.offset, place.end)
+                self._logs[conversation] = _Log(conversation, bytes(changed))
+            named = "".join(f'"sha256":"{sha256}"' for sha256 in plan.attachments).encode()
+            report.attachments, report.attachments_kept = self._sweep(named)
+            self._changed.notify_all()
+        return report
+
+    def _sweep(self, gone: bytes) -> tuple[list[str], list[str]]:
+        """Remove the attachments that some bytes name and no log does. Returns: removed and kept."""
+        named = [name for name in dict.fromkeys(erasing.attachments(gone)) if self.blobs.has(name)]
+        kept: set[str] = set()
+        for log in self._logs.values():
+            kept.update(erasing.attachments(log.data))
+        removed = [name for name in named if name not in kept]
+        self.blobs.remove(removed)
+        return removed, [name for name in named if name in kept]
 
     def raw(self, conversation: str) -> bytes:
         """Return the whole log as it is, for `adopt`; no bytes when there is none."""
@@ -158,8 +223,8 @@ class MemoryStore:
         adopted = handout.shallow(lambda: _Log(conversation, data))
         with self._changed:
             log = self._logs.get(conversation)
-            if log is not None and log.lines:
-                raise StoreConflict(conversation=conversation, expected=0, found=len(log.lines))
+            if log is not None and len(log):
+                raise StoreConflict(conversation=conversation, expected=0, found=len(log))
             if data:
                 self._logs[conversation] = adopted
                 self._changed.notify_all()

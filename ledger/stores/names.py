@@ -1,7 +1,7 @@
 """Names of a conversation's files, and which ids would share one. Decisions only; no I/O.
 
 <id>.jsonl the log, <id>.lock the append lock (never deleted), <id>.torn-<n> bytes set aside,
-<id>.erase an open erasure, <id>.new-<random> a log being adopted. No two ids make the same name: an
+<id>.erase an open erasure, <id>.new-<random> a file that has no name yet. No two ids make the same name: an
 id is followed by exactly one of these endings.
 """
 

@@ -7,12 +7,13 @@ again, and what is still open will never be finished. Who does not returns what 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from ledger.errors import StoreCorrupt, StoreGone
 from ledger.records import codec
-from ledger.stores import lines, locks
+from ledger.stores import lines, locks, plans
 from ledger.stores.base import Position, Records
 from ledger.stores.files import Descriptor, Files
 
@@ -21,6 +22,8 @@ Decode = Callable[[lines.Piece, int], list[T]]
 """Makes records of the lines of a piece beyond a place."""
 
 _DAMAGED = frozenset({"suspect", "unreadable"})
+_TRIES = 3
+"""How often a log is read while names come and go beside it."""
 _DOUBTS = 16
 """How many damaged lines are looked at once more."""
 
@@ -42,6 +45,11 @@ class Log(NamedTuple):
     def lock(self) -> str:
         """The path of its append lock."""
         return self.stem + ".lock"
+
+    @property
+    def plan(self) -> str:
+        """The path of what was decided to be erased."""
+        return self.stem + ".erase"
 
     @property
     def first_chain(self) -> bytes:
@@ -69,9 +77,32 @@ def read(
 ) -> tuple[Records[T], lines.Known | None]:
     """Return the records after a position, and what to remember of the log (None: nothing new).
 
+    An erasure that begins meanwhile leaves lines half overwritten for a moment. Where no seal would tell
+    (another writer's line, a line that does not check), the log is read again if one may have begun.
     Raises: store-gone: the position is not in this log. store-corrupt: strict, and a line is damaged.
     """
-    source = lines.FileSource(file, log.files)
+    before = _names_changed(log)
+    records, one, remembered = _read_once(log, file, after, known, decode)
+    for _ in range(_TRIES):
+        if not (one.doubts or one.unsealed) or before == (before := _names_changed(log)):
+            break
+        records, one, remembered = _read_once(log, file, after, known, decode)
+    if strict and one.doubts:
+        raise StoreCorrupt(
+            where=log.data, seq=one.doubts[0].seq, reason="the line, or one beside it, was altered"
+        )
+    return records, remembered
+
+
+def _names_changed(log: Log) -> int:
+    """Return when a name in the log's folder came or went last: a plan does both."""
+    return os.stat(os.path.dirname(log.data)).st_mtime_ns
+
+
+def _read_once(
+    log: Log, file: Descriptor, after: int, known: lines.Known | None, decode: Decode[T]
+) -> tuple[Records[T], _Pass[T], lines.Known | None]:
+    source = plans.source(file, log.files, log.plan)
     known, replaced = recall(known, source)
     head = known.head if known is not None else None
     head = head or lines.head_of(source)
@@ -90,15 +121,11 @@ def read(
     if after > one.reader.scanner.count:
         found = one.reader.scanner.count
         raise StoreGone(conversation=log.conversation, after=int(after), found=found)
-    if strict and one.doubts:
-        raise StoreCorrupt(
-            where=log.data, seq=one.doubts[0].seq, reason="the line, or one beside it, was altered"
-        )
     if head is None or not head.whole:
         head = lines.head_of(source)
     count = max(int(after), one.reader.taken)
     position = Position(count, head.incarnation if head is not None and count else None)
-    return Records(one.records, position), one.remember(head)
+    return Records(one.records, position), one, one.remember(head)
 
 
 class _Doubt(NamedTuple):
@@ -130,6 +157,8 @@ class _Pass(Generic[T]):
         self._resume: codec.Scanner | None = None
         self.records: list[T] = []
         self.doubts: list[_Doubt] = []
+        self.unsealed = False
+        """Whether another writer's line was handed out."""
         scanner, self.counted = self._start(whole or not after)
         self._started_at = scanner.offset
         self.reader = lines.Reader(source, scanner)
@@ -157,18 +186,23 @@ class _Pass(Generic[T]):
             self._resume = reader.scanner.onward()
             self._take(reader.finish(in_flight=False))
             return
+        pieces: list[lines.Piece] = []
         with locks.held_now(self._log.lock, self._log.data) as nobody_writes:
             if nobody_writes:
                 self._source.look()
-                for piece in reader.whole_lines():
-                    self._take(piece)
+                pieces += reader.whole_lines()
                 self._resume = reader.scanner.onward()
                 reader.take_rest()
-            self._take(reader.finish(in_flight=not nobody_writes))
+        for piece in pieces:
+            self._take(piece)
+        self._take(reader.finish(in_flight=not nobody_writes))
 
     def _take(self, piece: lines.Piece) -> None:
         self.records += self._decode(piece, self._after)
+        if _DAMAGED.isdisjoint({line.verdict for line in piece.lines}):
+            return
         for line in piece.lines:
+            self.unsealed = self.unsealed or line.verdict == "unsealed"
             damaged = line.verdict in _DAMAGED and line.seq > self._after
             if damaged and len(self.doubts) < _DOUBTS:
                 self.doubts.append(_Doubt(line.seq, line.start, piece.text(line)))

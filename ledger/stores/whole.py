@@ -1,4 +1,4 @@
-"""Whole logs: copied out, put in place, removed."""
+"""Whole logs: copied out and put in place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import secrets
 from contextlib import suppress
 
 from ledger.records import codec
-from ledger.stores import appending, files, lines, locks, names
+from ledger.stores import appending, files, lines, locks, plans
 from ledger.stores.reading import Log
 
 
@@ -15,7 +15,7 @@ def copy(log: Log) -> bytes:
     """Return the bytes of a log, without what is being appended. Raises FileNotFoundError."""
     with files.Descriptor(log.data, os.O_RDONLY) as file:
         with locks.held_now(log.lock, log.data) as nobody_writes:
-            source = lines.FileSource(file, log.files)
+            source = plans.source(file, log.files, log.plan)
         data = source.read(0, source.size)
     if nobody_writes:
         return data
@@ -40,23 +40,3 @@ def place(log: Log, data: bytes) -> None:
         with suppress(OSError):
             os.unlink(path)
         raise
-
-
-def remove(log: Log, deadline: float) -> bool:
-    """Remove a log and its side files, durably. The caller holds the append lock.
-
-    Returns: whether there was a log.
-    """
-    folder = os.path.dirname(log.data)
-    with files.naming(log.data):
-        try:
-            with locks.acquire(log.data, deadline, create=False):
-                os.unlink(log.data)
-                there = True
-        except FileNotFoundError:
-            there = False
-        for name in os.listdir(folder):
-            if names.is_side_file(name, log.conversation):
-                os.unlink(os.path.join(folder, name))
-        log.files.flush_folder(folder)
-    return there

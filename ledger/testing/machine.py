@@ -22,7 +22,9 @@ _STEPS = 25
 _EXAMPLES = 60
 
 conversations = st.sampled_from(CONVERSATIONS)
-values: st.SearchStrategy[Any] = st.sampled_from([0, 1, 1.0, "", "\u2028\n\x00", None, [], {"a": [1]}])
+values: st.SearchStrategy[Any] = st.sampled_from(
+    [0, 1, 1.0, "", "\u2028\n\x00", None, [], {"a": [1]}]
+)
 batches = st.lists(values, max_size=3)
 
 
@@ -186,7 +188,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(name=conversations)
     def delete(self, name: str) -> None:
         """Delete."""
-        assert self.store.delete(name) is self.model.delete(name)
+        assert bool(self.store.delete(name)) is self.model.delete(name)
 
     @precondition(lambda self: not self.bench.is_lacking("delete"))
     @rule(name=conversations)

@@ -4,7 +4,7 @@ Each command is a function of a history and returns new records; the shell appen
 the history's position, and asks again when the log grew. So every rule is a test without a disk, and
 a blocking and an awaiting shell cannot drift apart.
 
-Commands that claim (start, end, record, merge, move the head) are conditional; what is true of any
+Commands that claim (start, end, abandon, record, merge, move the head) are conditional; what is true of any
 log (a stop, an answer, an entry) is appended freely by the shells.
 """
 
@@ -190,6 +190,23 @@ def end(
     renewed = [_lease(turn, holder=holder, attempt=attempt, now=now)] if expired else []
     saw = kinds.payload(node.record.saw) or []
     return [*renewed, new("ended", at, turn=turn, saw=saw, attempt=attempt, **outcome.keys())]
+
+
+def abandon(history: History, turn: str, *, now: datetime) -> list[NewRecord]:
+    """End an interrupted turn `abandoned`, so that it can be erased; nothing when it has ended.
+
+    Raises: turn-unknown. turn-state: it runs, or waits for a person.
+    """
+    state = history.state(turn, now=now)
+    if state in ("running", "waiting"):
+        raise TurnState(turn=turn, state=state, reason="only a turn that ended can be forgotten")
+    if state != "interrupted":
+        return []
+    node = history.node(turn)
+    saw = kinds.payload(node.record.saw, node.seq) or []
+    attempt = max(node.attempt, 1)
+    keys = {"turn": turn, "state": "abandoned", "saw": saw, "attempt": attempt}
+    return [new("ended", times.to_text(now), **keys)]
 
 
 def record(

@@ -38,12 +38,20 @@ class Running:
         """Say which model answered, and add to the token counts of this turn.
 
         Raises: record-invalid: a count is not a whole number of at least 0; nothing was added.
+        TypeError: the model is no text.
         """
+        check_model(model)
         counts = whole_counts(usage or {})
         if model is not None:
             self.model = model
         for name, count in counts.items():
             self.usage[name] = self.usage.get(name, 0) + count
+
+
+def check_model(model: object) -> None:
+    """Refuse a model that readers would not find again: it is named by text. Raises: TypeError."""
+    if model is not None and not isinstance(model, str):
+        raise TypeError(f"a model is named by text, not {type(model).__name__}")
 
 
 def whole_counts(usage: Mapping[str, Any]) -> dict[str, int]:

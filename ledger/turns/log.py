@@ -13,8 +13,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ledger.errors import DamageWarning
+from ledger.errors import DamageWarning, StoreUnsupported
 from ledger.records.kinds import NewRecord
+from ledger.stores.base import Erased
 from ledger.views import History
 
 POLL_S = 0.1
@@ -74,7 +75,7 @@ class Log:
             lines = ", ".join(str(finding.seq) for finding in found[:5])
             more = f" and {len(found) - 5} more" if len(found) > 5 else ""
             warnings.warn(
-                f"conversation {self.conversation}: records {lines}{more} are damaged and left out; "
+                f"conversation {self.conversation}: damaged and left out: record {lines}{more}; "
                 "the rest is usable; `turn-ledger verify` tells more",
                 DamageWarning,
                 stacklevel=3,
@@ -99,6 +100,37 @@ class Log:
                         raise
                     continue
                 return self.read()
+
+    def erase(
+        self, turn: str, decide: Callable[[History], list[NewRecord]]
+    ) -> tuple[History, Erased]:
+        """Append what `decide` answers, then erase a turn from the log as it is.
+
+        Everything is decided again as long as others append in between.
+        Returns: the history as it was before, and what the store removed.
+        Raises: store-unsupported: the store cannot erase; nothing was appended.
+        """
+        erase = getattr(self.store, "erase", None)
+        if not callable(erase):
+            raise StoreUnsupported(store=type(self.store).__name__, method="erase")
+        while True:
+            with self.lock:
+                history = self.append(decide)
+                try:
+                    erased: Erased = erase(self.conversation, turn, expect=self._position)
+                except Exception as error:
+                    if getattr(error, "code", None) == "store-conflict":
+                        continue
+                    self.forget()
+                    raise
+                self.forget()
+                return history, erased
+
+    def forget(self) -> None:
+        """Forget what was folded: the next read begins at the start of the log."""
+        with self.lock:
+            self.history = History(self.conversation)
+            self._position = 0
 
     def add(self, records: list[NewRecord]) -> History:
         """Append records whatever the log holds: what is true of any log, such as a stop."""

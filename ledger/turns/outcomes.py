@@ -6,14 +6,17 @@ from typing import Any
 
 from ledger.turns.commands import Outcome
 from ledger.turns.current import Running
+from ledger.turns.programs import Program
 
 ERROR_LIMIT = 10_000
 """How many characters of an exception's text a record keeps."""
 
 
-def done(answer: str, value: Any, running: Running, seconds: float) -> Outcome:
-    """Return the outcome of a program that returned."""
-    return Outcome(state="done", outputs={answer: value}, value=value, **_noted(running, seconds))
+def done(program: Program, value: Any, running: Running, seconds: float) -> Outcome:
+    """Return the outcome of a program that returned. Raises: record-invalid naming the path."""
+    outputs = program.outputs(value)
+    answer = outputs[program.description.answer]
+    return Outcome(state="done", outputs=outputs, value=answer, **_noted(running, seconds))
 
 
 def failed(error: BaseException, running: Running, seconds: float) -> Outcome:

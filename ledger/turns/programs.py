@@ -1,38 +1,26 @@
 """A Python callable as a program: its inputs by name, its interface as data, its version.
 
-A program has no memory. Its parameters are the inputs; what it returns is the output `result`.
-Shapes are JSON Schema as functai writes them, so a program with the same fields continues a
-conversation in either library. An annotation that says nothing, or that this page does not know, is
-the shape `{}`: any JSON value.
+A program has no memory. Its parameters are the inputs; what it returns is the output `result`, or,
+where it is annotated to return a NamedTuple, an output for each of its fields, the last one being the
+answer. Values go by their declared types (`turns.types`). A program with the same fields continues a
+conversation in either library.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import types
-import typing
 from collections.abc import Callable, Mapping
 from inspect import BoundArguments
-from typing import Any
+from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 
-from ledger.errors import Opaque
+from ledger.errors import Opaque, RecordInvalid
 from ledger.records import canonical, kinds
+from ledger.turns.types import Field, is_plain
 
 ANSWER = "result"
-
-_PLAIN: dict[Any, dict[str, Any]] = {
-    str: {"type": "string"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    list: {"type": "array"},
-    dict: {"type": "object"},
-    None: {"type": "null"},
-    types.NoneType: {"type": "null"},
-}
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -73,8 +61,12 @@ class Program:
         check_returns(function)
         self.function = function
         self.signature = inspect.signature(function, eval_str=_evaluates(function))
-        self._names, answer = _recorded_names(function, self.signature, dict(rename or {}))
-        self.description = describe(function, self.signature, self._names, answer)
+        fields = _fields(function, self.signature)
+        self._names, self._outputs = _recorded_names(
+            function, self.signature, list(fields.outputs), dict(rename or {})
+        )
+        self._fields = fields
+        self.description = describe(function, self.signature, fields, self._names, self._outputs)
 
     @property
     def inputs(self) -> list[str]:
@@ -88,9 +80,9 @@ class Program:
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[BoundArguments, dict[str, Any]]:
-        """Return the bound call and its inputs by recorded name, defaults included.
+        """Return the bound call, and its inputs as they are recorded, by name, defaults included.
 
-        Raises: TypeError naming the program and the input.
+        Raises: TypeError naming the program and the input. record-invalid naming the path.
         """
         name = self.description.name
         unknown = next((k for k in kwargs if k not in self.signature.parameters), None)
@@ -102,26 +94,86 @@ class Program:
         except TypeError as error:
             raise TypeError(f"{name}: {error}") from None
         bound.apply_defaults()
-        return bound, {self._names[p]: value for p, value in bound.arguments.items()}
+        written = {
+            self._names[p]: self._fields.inputs[p].write(value, f"inputs.{self._names[p]}")
+            for p, value in bound.arguments.items()
+        }
+        return bound, written
+
+    def outputs(self, value: Any) -> dict[str, Any]:
+        """Return what the function returned as it is recorded, by name.
+
+        Raises: record-invalid naming the path: it is not what the function declares.
+        """
+        given = value if self._fields.several else (value,)
+        names = list(self._fields.outputs)
+        if not isinstance(given, tuple) or len(given) != len(names):
+            what = ", ".join(names)
+            raise RecordInvalid(path="outputs", reason=f"{self.description.name} returns {what}")
+        written = {}
+        for name, part in zip(names, given, strict=True):
+            path = f"outputs.{self._outputs[name]}"
+            try:
+                written[self._outputs[name]] = self._fields.outputs[name].write(part, path)
+            except TypeError as error:
+                raise RecordInvalid(path=path, reason=str(error)) from error
+        return written
+
+    def answer(self, value: Any) -> Any:
+        """Return a recorded answer as the type that the function declares."""
+        last = list(self._fields.outputs)[-1]
+        return self._fields.outputs[last].read(value)
 
     def call(self, bound: BoundArguments) -> Any:
         """Run it once with a bound call; what it raises passes through."""
         return self.function(*bound.args, **bound.kwargs)
 
 
+class Fields(NamedTuple):
+    """The declared types of a program, by the names that its source has."""
+
+    inputs: dict[str, Field]
+    outputs: dict[str, Field]
+    several: bool
+    """Whether what it returns is a tuple of its outputs."""
+
+
+def _fields(function: Callable[..., Any], signature: inspect.Signature) -> Fields:
+    name = _name(function)
+    inputs = {
+        parameter.name: _field(name, parameter.name, parameter.annotation)
+        for parameter in signature.parameters.values()
+    }
+    returned = signature.return_annotation
+    if isinstance(returned, type) and issubclass(returned, tuple) and hasattr(returned, "_fields"):
+        hints = get_type_hints(returned)
+        outputs = {n: _field(name, n, hints.get(n, Any)) for n in returned._fields}
+        return Fields(inputs, outputs, several=True)
+    return Fields(inputs, {ANSWER: _field(name, ANSWER, returned)}, several=False)
+
+
+def _field(program: str, name: str, annotation: Any) -> Field:
+    try:
+        return Field(annotation)
+    except ValueError as error:
+        raise Opaque(program=program, field=name, reason=str(error)) from None
+
+
 def describe(
     function: Callable[..., Any],
     signature: inspect.Signature,
+    fields: Fields,
     names: Mapping[str, str],
-    answer: str,
+    outputs: Mapping[str, str],
 ) -> Description:
     """Return what a `program` record says of a callable."""
-    inputs = [_input(parameter, names[name]) for name, parameter in signature.parameters.items()]
-    output = _field(answer, signature.return_annotation)
     interface = {
         "description": inspect.getdoc(function) or "",
-        "inputs": inputs,
-        "outputs": [output],
+        "inputs": [
+            _input(parameter, names[name], fields.inputs[name])
+            for name, parameter in signature.parameters.items()
+        ],
+        "outputs": [_output(outputs[name], field) for name, field in fields.outputs.items()],
     }
     return description(_name(function), _module(function), interface, _source(function))
 
@@ -150,17 +202,21 @@ def description(
     )
 
 
-def recorded(inputs: list[str], outputs: list[str]) -> Description:
+def recorded(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Description:
     """Return the description of turns recorded without a program: named `recorded`, any values.
 
-    The one input `message` and output `result` are text, as imported turns have them.
+    Text under the one input `message` and the one output `result` is declared as text, as imported
+    turns have it. Turns without an output have `result`, of any shape.
+    Raises: record-invalid: a name that no field can have, or that is an input's and an output's.
     """
-    text = inputs == ["message"] and outputs == [ANSWER]
+    _check_names(list(inputs), list(outputs))
+    named = list(inputs) == ["message"] and list(outputs) == [ANSWER]
+    text = named and all(type(v) is str for v in (*inputs.values(), *outputs.values()))
     shape: dict[str, Any] = {"type": "string"} if text else {}
     interface = {
         "description": "",
         "inputs": [{"name": name, "shape": shape} for name in inputs],
-        "outputs": [{"name": name, "shape": shape} for name in outputs],
+        "outputs": [{"name": name, "shape": shape} for name in outputs or [ANSWER]],
     }
     return description("recorded", "ledger", interface, None)
 
@@ -201,54 +257,27 @@ def name_of(function: Callable[..., Any]) -> str:
     return _name(function)
 
 
-def shape_of(annotation: Any) -> dict[str, Any]:
-    """Return the JSON Schema of an annotation; `{}` (any value) when it says nothing known here."""
-    if isinstance(annotation, type | None) and annotation in _PLAIN:
-        return dict(_PLAIN[annotation])
-    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [shape_of(a) for a in args]}
-    if origin is typing.Literal:
-        shape: dict[str, Any] = {"enum": list(args)}
-        kinds = {type(a) for a in args}
-        if len(kinds) == 1 and (kind := kinds.pop()) in _PLAIN:
-            shape.update(_PLAIN[kind])
-        return shape
-    if origin is list and args:
-        return _with({"type": "array"}, "items", shape_of(args[0]))
-    if origin is dict and len(args) == 2 and args[0] is str:
-        return _with({"type": "object"}, "additionalProperties", shape_of(args[1]))
-    return {}
-
-
-def _with(shape: dict[str, Any], key: str, inner: dict[str, Any]) -> dict[str, Any]:
-    return {**shape, key: inner} if inner else shape
-
-
-def _input(parameter: inspect.Parameter, name: str) -> dict[str, Any]:
-    field = _field(name, parameter.annotation)
+def _input(parameter: inspect.Parameter, name: str, field: Field) -> dict[str, Any]:
+    told = _output(name, field)
     if parameter.default is not parameter.empty:
-        field["optional"] = True
-        if parameter.default is None or type(parameter.default) in (bool, int, float, str):
-            field["shape"] = {**field["shape"], "default": parameter.default}
-    return field
+        told["optional"] = True
+        if is_plain(parameter.default):
+            told["shape"] = {**told["shape"], "default": parameter.default}
+    return told
 
 
-def _field(name: str, annotation: Any) -> dict[str, Any]:
-    if annotation is inspect.Signature.empty:
-        return {"name": name, "shape": {}}
-    return {"name": name, "shape": shape_of(annotation), "type": _type_name(annotation)}
-
-
-def _type_name(annotation: Any) -> str:
-    if isinstance(annotation, type) and not typing.get_args(annotation):
-        return annotation.__name__
-    return str(annotation).replace("typing.", "")
+def _output(name: str, field: Field) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": name, "shape": dict(field.shape)}
+    return told if field.type_name is None else {**told, "type": field.type_name}
 
 
 def _recorded_names(
-    function: Callable[..., Any], signature: inspect.Signature, rename: dict[str, str]
-) -> tuple[dict[str, str], str]:
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    returned: list[str],
+    rename: dict[str, str],
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the recorded names of the parameters, and those of the outputs."""
     name = _name(function)
     names: dict[str, str] = {}
     for parameter in signature.parameters.values():
@@ -257,16 +286,32 @@ def _recorded_names(
                 program=name, field=str(parameter), reason="stands for inputs without a name"
             )
         names[parameter.name] = rename.pop(parameter.name, parameter.name)
-    answer = rename.pop(ANSWER, ANSWER)
+    outputs = {output: rename.pop(output, output) for output in returned}
     if rename:
         raise TypeError(f"rename: {name} has no parameter {next(iter(rename))!r}")
-    fields = [*names.values(), answer]
+    fields = [*names.values(), *outputs.values()]
     for field in fields:
         if fields.count(field) > 1:
             raise TypeError(f"{name}: two of its fields would be called {field!r}; use rename")
-        if not (field.isidentifier() and field.isascii()):
+        if not _is_field_name(field):
             raise TypeError(f"{name}: {field!r} cannot name a field; use rename")
-    return names, answer
+    return names, outputs
+
+
+def _check_names(inputs: list[str], outputs: list[str]) -> None:
+    for side, names in (("inputs", inputs), ("outputs", outputs)):
+        for name in names:
+            if not _is_field_name(name):
+                reason = "a field is named by ASCII letters, digits and _, no digit first"
+                raise RecordInvalid(path=f"{side}[{ascii(name)[:60]}]", reason=reason)
+    both = next((name for name in outputs or [ANSWER] if name in inputs), None)
+    if both is not None:
+        reason = "an input and an output of one turn have different names"
+        raise RecordInvalid(path=f"inputs.{both}", reason=reason)
+
+
+def _is_field_name(name: str) -> bool:
+    return name.isidentifier() and name.isascii()
 
 
 def _named(function: Any) -> Any:

@@ -37,6 +37,10 @@ class IsTurn(Protocol):
         ...
 
 
+class Outputs(dict[str, Any]):
+    """What a merging program returns when it gives every output by name."""
+
+
 TurnLike = IsTurn | str | int
 """What names a turn: the turn, its id or a part of it, its ordinal."""
 
@@ -130,22 +134,34 @@ class View:
         settings = {k: v for k, v in kwargs.items() if k in known and not self.program.parameter(k)}
         rest = {k: v for k, v in kwargs.items() if k not in settings}
         bound, inputs = self.program.bind(args, rest)
-        values.check(inputs, "inputs", references=False)
         return bound, inputs, {**self.settings, **settings}
 
     def refuse_nested(self) -> None:
-        """Refuse a send from inside a turn: it would wait for itself. Raises: conversation-nested."""
+        """Refuse to make a turn inside a turn: it would wait for itself. Raises: conversation-nested."""
         outer = current.running_turn()
         if outer is not None:
             raise Nested(conversation=self.conversation, turn=outer.turn)
 
-    def recorded_program(self, inputs: list[str], outputs: list[str]) -> programs.Description:
+    def recorded_program(
+        self, inputs: dict[str, Any], outputs: dict[str, Any]
+    ) -> programs.Description:
         """Return the program of a recorded turn: this view's when the fields are its, else `recorded`."""
         if self.program is not None:
             own = self.program.description
             if sorted(f["name"] for f in own.fields) == sorted([*inputs, *outputs]):
                 return own
         return programs.recorded(inputs, outputs)
+
+    def merged_outputs(self, program: programs.Description, value: Any) -> dict[str, Any]:
+        """Return what a merging program returned as the outputs of the merge, by name.
+
+        Raises: record-invalid: it is not what this view's program declares.
+        """
+        if isinstance(value, Outputs):
+            return dict(value)
+        if self.program is not None:
+            return self.program.outputs(value)
+        return {program.answer: value}
 
     def merged_program(self, history: History, merged: str) -> programs.Description:
         """Return the program a merge belongs to: this view's, else that of the first merged turn."""
@@ -157,7 +173,7 @@ class View:
             return programs.of_record(known)
         inputs = kinds.payload(node.record.inputs, node.seq) or {}
         outputs = kinds.payload(node.ended.outputs, node.seq) if node.ended is not None else {}
-        return programs.recorded(list(inputs), list(outputs or {}))
+        return programs.recorded(inputs, outputs or {})
 
 
 class Making(ABC):
@@ -253,12 +269,13 @@ class Record(Making):
         exchange: list[dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(view)
+        current.check_model(model)
         values.check(inputs, "inputs", references=False)
         values.check(outputs, "outputs", references=False)
         asked, answered = (None, None)
         if exchange is not None:
             asked, answered = messages.split(messages.check(exchange))
-        self._program = view.recorded_program(list(inputs), list(outputs))
+        self._program = view.recorded_program(inputs, outputs)
         self._sent = Sent(turn=self.turn, parent=None, inputs=inputs, messages=asked)
         self._outcome = Outcome(
             state="done",

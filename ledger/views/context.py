@@ -9,7 +9,8 @@ only: their `saw` changes no more. The line itself changes when a turn ends late
 fold then empties `proven` (`history._ended`); these two must stay in step.
 
 A list of one entry is written as it is: the short form would be the longer one, and other writers
-do the same.
+do the same. After a merge, which saw none of its line, the next turn links to the nearest turn that did,
+and names the merge and what lies between: the record stays as short.
 """
 
 from __future__ import annotations
@@ -77,20 +78,28 @@ class Shown:
 
     @cached_property
     def saw(self) -> list[Entry]:
-        """The entries for the new turn's record, in the short form where it applies.
-
-        Long only when it is not the short form; then it names each turn.
-        """
+        """The entries for the new turn's record, in the short form where it applies."""
         newest, rule = self._newest, self._rule
-        if newest is not None and rule.last is None:
-            before = _before(self._tree, newest)
-            if before is not None and _saw_line(self._tree, rule, newest, before):
-                return _short(self._tree.nodes[newest], rule)
+        if rule.last is None:
+            return self._line_entries()
         entries = [_entry(node, rule) for node in self._nodes]
-        if newest is None or rule.last is None or len(entries) < 2:
+        if newest is None or len(entries) < 2:
             return entries
         same = _saw_exactly(self._tree, newest, entries[:-1])
         return _short(self._tree.nodes[newest], rule) if same else entries
+
+    def _line_entries(self) -> list[Entry]:
+        """Link to the nearest turn that saw the whole line before it, and name those after it.
+
+        That is the parent, but after turns that saw something else, such as merges.
+        """
+        named: list[Entry] = []
+        for node in _line(self._tree, self._newest):
+            named.append(_entry(node, self._rule))
+            before = _before(self._tree, node.id)
+            if before is not None and _saw_line(self._tree, self._rule, node.id, before):
+                return [{"saw_of": node.id}, *reversed(named)]
+        return named[::-1]
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -114,7 +114,7 @@ def _turn(
 
 
 def _marks(history: History, node: Node, now: datetime) -> list[str]:
-    state = history.state(node.id, now=now)
+    state = "erased" if node.erased else history.state(node.id, now=now)
     marks = [] if state == "done" else [f"[{state}]"]
     if model := model_of(node):
         marks.append(f"({one_line(model, 24)})")

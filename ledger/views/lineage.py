@@ -196,7 +196,8 @@ _MOST_MODELS = 4
 
 def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
     node = tree.nodes[line.turn]
-    state = node.ended.state if node.ended is not None else "not ended"
+    ended = node.ended.state if node.ended is not None else "not ended"
+    state = "erased" if node.erased else ended
     maker = _maker(line)
     yield f"{_turns(tree, [line.turn])}: {state}" + (f", made by {maker}" if maker else "")
     yield f"  continues {_turns(tree, line.ancestors)}" if line.ancestors else "  is a first turn"
@@ -207,6 +208,9 @@ def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
     if groups[_MOST_LINES:]:
         rest = [turn for _, turns in groups[_MOST_LINES:] for turn in turns]
         yield f"    and {_turns(tree, rest)}{_models(tree, rest)}"
+    erased = [rest.turn for rest in line.rests_on if tree.nodes[rest.turn].erased]
+    if erased:
+        yield f"    erased since: {_turns(tree, erased)}"
     if line.missing:
         yield f"  names {len(line.missing)} turns that cannot be read here"
     if line.influenced:

@@ -104,6 +104,11 @@ class Node:
         return [seq for seq, step in self.steps if isinstance(step, kinds.Stop)]
 
     @property
+    def erased(self) -> bool:
+        """Say whether what it said was taken out."""
+        return self.record.erased or (self.ended is not None and self.ended.erased)
+
+    @property
     def done(self) -> bool:
         """Say whether it has an answer."""
         return self.ended is not None and self.ended.state == "done"

@@ -168,6 +168,13 @@ def test_export_writes_a_new_file_for_its_owner_only(cli, alex, tmp_path):
     assert "exists" in err
 
 
+def test_export_to_a_place_that_cannot_be_written_is_a_users_error(cli, alex, tmp_path):
+    """A missing folder is named; there is no traceback."""
+    code, _, err = cli("export", "alex", "-o", str(tmp_path / "no" / "out.json"))
+    assert code == 2
+    assert "cannot be written" in err
+
+
 def test_verify_finds_a_changed_byte(cli, alex, tmp_path):
     """A clean store verifies with 0; a changed byte is named and ends with 1."""
     assert cli("verify")[0] == 0
@@ -270,7 +277,7 @@ def test_damage_is_told_on_stderr(tmp_path):
     log.write_bytes(log.read_bytes().replace(b'"message":"one"', b'"message":"One"', 1))
     done = run("log", "alex", store=tmp_path)
     assert (done.returncode, "two" in done.stdout) == (0, True)
-    assert done.stderr.startswith("turn-ledger: conversation alex: records 2 are damaged")
+    assert done.stderr.startswith("turn-ledger: conversation alex: damaged and left out: record 2;")
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -308,6 +308,47 @@ def _records(document):
     return store.read("alex")
 
 
+def test_an_export_into_an_older_copy_brings_its_head(store, tmp_path):
+    """Where the export only goes on from what is here, it is taken over as it is, head included."""
+    chat = ledger.open("alex", store=store)
+    chat.record("one", "1")
+    path = tmp_path / "out.json"
+    path.write_bytes(ledger.export_json(chat))
+    other = ledger.FolderStore(tmp_path / "other")
+    ledger.import_conversations(path, store=other)
+    chat.record("two", "2")
+    third = chat.continue_from(1).record("three", "3")
+    chat.head = 2
+    path.write_bytes(ledger.export_json(chat))
+
+    ledger.import_conversations(path, store=other)
+
+    copy = ledger.open("alex", store=other)
+    assert copy.head.ordinal == 2
+    assert [t.id for t in copy.all_turns()][2] == third.id
+
+
+def test_damage_in_an_export_is_told(tmp_path):
+    """An altered line of an export is counted in the report, and handed out by nobody."""
+    store = ledger.MemoryStore()
+    chat = ledger.open("alex", store=store)
+    chat.record("one", "the answer")
+    path = tmp_path / "out.json"
+    path.write_bytes(ledger.export_json(chat).replace(b"the answer", b"an another", 1))
+
+    report = ledger.import_conversations(path, store=ledger.MemoryStore())
+
+    assert "records of alex that cannot be read in the export: 1" in str(report)
+
+
+def test_a_bad_path_among_good_ones_costs_no_report(store, tmp_path):
+    """What a later path lacks is told beside what the others gave."""
+    report = ledger.import_conversations([EXPORT, tmp_path / "nowhere.json"], store=store)
+
+    assert report.conversations == 2
+    assert "nowhere.json" in str(report)
+
+
 def test_a_damaged_log_is_exported_as_it_is(tmp_path):
     """Damage, foreign lines and torn pieces come out byte for byte."""
     store = ledger.FolderStore(tmp_path / "store")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from ledger.stores.files import Files
@@ -94,8 +95,18 @@ class Recorded(Files):
         return sum(call[2] for call in self.calls if call[0] == "read")
 
 
-class Failing(Files):
-    """File calls that fail as told: `fail[name]` is a list of errors, None for a call that works."""
+class Unflushed(Files):
+    """File calls that flush nothing, where a test does much and is not about flushing."""
+
+    def flush(self, number: int) -> None:
+        pass
+
+    def flush_folder(self, path: str) -> None:
+        pass
+
+
+class Failing(Unflushed):
+    """File calls that flush nothing and fail as told: `fail[name]` is a list of errors, None for a call that works."""
 
     def __init__(self) -> None:
         self.fail: dict[str, list[BaseException | int | None]] = {}
@@ -177,7 +188,11 @@ def heard(process: subprocess.Popen[str]) -> str:
 def end(process: subprocess.Popen[str]) -> None:
     """Kill a process, whatever it does, and close its pipes."""
     process.kill()
-    process.communicate()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
 
 
 def until(condition, timeout_s: float = 20) -> None:

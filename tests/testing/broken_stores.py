@@ -754,6 +754,11 @@ class HasEmptyAttachments(MemoryStore):
 class StaysLockedInAFork(MemoryStore):
     """Leaves its lock in a fork as another thread held it."""
 
+    def append(self, conversation: str, records: Any, *, expect: int | None = None) -> Position:
+        with self._changed:
+            time.sleep(GIVE_WAY_S)
+            return super().append(conversation, records, expect=expect)
+
     def before_fork(self) -> None:
         pass
 

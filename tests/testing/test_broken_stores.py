@@ -88,7 +88,11 @@ FOUND_BY: dict[str, str] = {
     "StaysLockedInAFork": "both_sides_of_a_fork_go_on",
 }
 
-HEAVY = {"test_a_big_record_is_kept", "test_a_record_beyond_the_limit_is_refused"}
+RANDOM_STEPS = "test_random_steps_agree_with_a_dumb_model"
+HEAVY = {
+    *("test_a_big_record_is_kept", "test_a_record_beyond_the_limit_is_refused"),
+    RANDOM_STEPS,
+}
 """Checks that take long, and are done for the faults that they are about."""
 
 WITH_PROCESSES = {"WritesRecordByRecord"}
@@ -116,6 +120,21 @@ def test_fault_is_found(fault: str) -> None:
     outcomes = run(suite, only=only)
 
     assert expected <= {one.check for one in outcomes if one.what == "failed"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *("IgnoresExpect", "ExpectsAtLeast", "ConflictsTheWrongWayRound", "AppendsAfterAConflict"),
+        *("KeepsWhatCameBeforeABadRecord", "ReversesBatches", "CountsFromZero", "RoundsNumbers"),
+        *("ReadsNothingBeyondTheEnd", "TakesNaN", "FoldsCase", "CountsOnAfterADelete"),
+        *("MakesIncarnationsOfIds", "AlwaysSaysChanged", "GluesTornTails"),
+        "WritesTheLastWithTheNext",
+    ],
+)
+def test_fault_is_found_by_random_steps(fault: str) -> None:
+    """What one caller can see of a fault is found by random steps, too."""
+    assert [one.what for one in run(suite_of(fault), only=[RANDOM_STEPS])] == ["failed"]
 
 
 def test_every_fault_is_looked_for() -> None:

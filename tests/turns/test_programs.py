@@ -6,8 +6,9 @@ from typing import Any, Literal, Optional
 import pytest
 from functai import module
 
-from ledger.errors import Opaque
-from ledger.turns.programs import Program, recorded, shape_of
+from ledger.errors import Opaque, RecordInvalid
+from ledger.turns.programs import Program, recorded
+from ledger.turns.types import shape_of
 
 
 def test_parameters_are_the_inputs_and_the_return_is_the_result():
@@ -68,12 +69,16 @@ def test_shapes_are_what_functai_writes(annotation):
 
 
 def test_an_annotation_that_says_nothing_is_any_value():
-    """No annotation, Any, object, a custom class or text that names nothing give the shape {}."""
+    """No annotation, Any, object or text that names nothing give the shape {}."""
 
-    def program(a, b: Any, c: object, d: "Missing", e: Exception):  # type: ignore[name-defined]  # noqa: F821
+    def program(a, b: Any, c: object):
         return a
 
-    assert all(f["shape"] == {} for f in Program(program).description.fields)
+    def unknown(a: "Missing"):  # type: ignore[name-defined]  # noqa: F821
+        return a
+
+    for function in (program, unknown):
+        assert all(f["shape"] == {} for f in Program(function).description.fields)
 
 
 def test_inputs_are_bound_with_defaults_before_anything_else():
@@ -184,9 +189,53 @@ def test_the_version_changes_with_the_source_only():
 
 def test_recorded_turns_have_one_program_per_set_of_fields():
     """Turns recorded without a program share a `recorded` program; message and result are text."""
-    plain = recorded(["message"], ["result"])
+    plain = recorded({"message": "a"}, {"result": "b"})
 
     assert plain.name == "recorded"
     assert [f["shape"] for f in plain.fields] == [{"type": "string"}] * 2
-    assert recorded(["message"], ["result"]).version == plain.version
-    assert recorded(["q"], ["result"]).version != plain.version
+    assert recorded({"message": "a"}, {"result": "b"}).version == plain.version
+    assert recorded({"q": "a"}, {"result": "b"}).version != plain.version
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "path"),
+    [
+        (["bad name"], ["result"], "inputs['bad name']"),
+        (["message"], [""], "outputs['']"),
+        (["é"], ["result"], "inputs['\\xe9']"),
+        (["1st"], ["result"], "inputs['1st']"),
+        (["x"], ["x"], "inputs.x"),
+        (["result"], [], "inputs.result"),
+    ],
+)
+def test_recorded_names_are_names_of_fields(inputs, outputs, path):
+    """A name that no field can have, or that stands on both sides, is refused with its place."""
+    with pytest.raises(RecordInvalid) as caught:
+        recorded(dict.fromkeys(inputs, ""), dict.fromkeys(outputs, ""))
+    assert caught.value.path == path
+
+
+def test_recorded_turns_without_outputs_have_a_result():
+    """Turns recorded with no output are described as having `result`, of any shape."""
+    described = recorded({"message": "a"}, {})
+
+    assert described.answer == "result"
+    assert described.interface["outputs"] == [{"name": "result", "shape": {}}]
+
+
+def test_recorded_values_that_are_not_text_are_of_any_shape():
+    """Only text is declared as text; other values under the same names have the shape {}."""
+    described = recorded({"message": 5}, {"result": "b"})
+    assert [field["shape"] for field in described.fields] == [{}, {}]
+
+
+def test_defaults_that_have_no_json_form_are_left_out():
+    """A default of NaN or beyond exact integers stays out of the shape, and the program is taken."""
+
+    def program(a: float = float("nan"), b: int = 2**60) -> str:
+        return "ok"
+
+    inputs = Program(program).description.interface["inputs"]
+
+    assert [field["shape"] for field in inputs] == [{"type": "number"}, {"type": "integer"}]
+    assert all(field["optional"] for field in inputs)

@@ -191,7 +191,11 @@ def test_a_turn_that_ends_late_changes_the_line():
 
     history.extend([build.ended("late")])
     assert history.shown("b", all_turns()).turns == ["a", "late", "b"]
-    assert history.shown("b", all_turns()).saw == [{"call": t} for t in ("a", "late", "b")]
+    assert history.shown("b", all_turns()).saw == [
+        {"saw_of": "late"},
+        {"call": "late"},
+        {"call": "b"},
+    ]
 
 
 def test_sending_one_by_one_is_linear(monkeypatch):

@@ -1,0 +1,91 @@
+"""The commands that remove: forget, delete. They ask first."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ledger.cli.output import (
+    Id,
+    Json,
+    TurnName,
+    conversation,
+    heading,
+    named,
+    say,
+    say_json,
+    store_of,
+)
+from ledger.errors import ConversationUnknown
+from ledger.stores.base import Deleted
+from ledger.views.text import printable
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+REFUSED = 4
+"""The exit code of who is asked and does not agree."""
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    for command in (forget, delete):
+        app.command()(command)
+
+
+def forget(
+    context: typer.Context, id: Id, turn: TurnName, yes: Yes = False, as_json: Json = False
+) -> None:
+    """Take out what a turn said, for good; its place in the tree stays.
+
+    Prints what went, and what nobody can promise. This cannot be undone.
+    Example: turn-ledger forget alex 3
+    """
+    chat = conversation(context, id)
+    found = named(chat, turn)
+    _agree(f"forget what turn {heading(found)} of {id} said", yes)
+    receipt = chat.forget(found)
+    if as_json:
+        say_json(receipt.to_dict() | {"not_promised": receipt.not_promised})
+    else:
+        say(printable(str(receipt), lines=True))
+
+
+def delete(context: typer.Context, id: Id, yes: Yes = False, as_json: Json = False) -> None:
+    """Remove a conversation with all its turns, and the attachments that only it names.
+
+    This cannot be undone.
+    Example: turn-ledger delete alex
+    """
+    store = store_of(context)
+    there = bool(store.read(id))
+    if there:
+        _agree(f"delete conversation {id}", yes)
+    report = store.delete(id)
+    if not there and not report:
+        raise ConversationUnknown(conversation=id, where=str(context.obj))
+    if as_json:
+        say_json(msgspec.to_builtins(report))
+    else:
+        say(printable(_text(report), lines=True))
+
+
+def _agree(what: str, yes: bool) -> None:
+    """Go on if the person agrees, else leave."""
+    if yes:
+        return
+    print(printable(f"{what}? This cannot be undone. [y/N] "), end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline().strip().lower()
+    if answer not in ("y", "yes"):
+        print("turn-ledger: nothing was changed; --yes does it without asking", file=sys.stderr)
+        raise typer.Exit(REFUSED)
+
+
+def _text(report: Deleted) -> str:
+    lines = [f"conversation {report.conversation} is deleted"]
+    lines += [f"  file: {name}" for name in report.files]
+    lines += [f"  attachment: {sha256}" for sha256 in report.attachments]
+    lines += [f"  stays, named elsewhere: {sha256}" for sha256 in report.attachments_kept]
+    return "\n".join(lines)

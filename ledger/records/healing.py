@@ -1,0 +1,136 @@
+"""What of a damaged log can be put right, with proof. Pure, over the bytes of a whole log.
+
+Nothing is guessed: a change is proposed only where the seals check once it is made, so what comes back
+is what was written. Two things can be proven. A chain value that was altered: the line's own bytes say
+what it was, and the next seal, which covers it, agrees. And bytes for which a copy of the log has
+others at the same place: logs only grow, so the same place holds the same bytes for ever.
+
+Changes keep every length: readers remember offsets.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from ledger.records import codec
+
+_BAD = frozenset({"suspect", "unreadable"})
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Bytes to be put in the place of others of the same length."""
+
+    offset: int
+    before: bytes
+    after: bytes
+    why: str
+    """`chain`: the value follows from the bytes before it. `copy`: a copy of the log has it."""
+
+
+def changes(data: bytes, conversation: str, copy: bytes | None = None) -> list[Change]:
+    """Return what can be put right in a log, in order; applied together, they check.
+
+    Args: copy: the log as it was at another time, from a backup or an export.
+    """
+    found = list(_chains(data, conversation))
+    if copy is not None:
+        found += _from_copy(apply(data, found), conversation, copy)
+    return sorted(found, key=lambda change: change.offset)
+
+
+def apply(data: bytes, found: list[Change]) -> bytes:
+    """Return a log with changes made; those whose `before` does not stand there are left out."""
+    healed = bytearray(data)
+    for change in found:
+        end = change.offset + len(change.before)
+        if healed[change.offset : end] == change.before:
+            healed[change.offset : end] = change.after
+    return bytes(healed)
+
+
+def undone(found: list[Change]) -> list[Change]:
+    """Return the changes that undo changes."""
+    return [Change(c.offset, c.after, c.before, c.why) for c in found]
+
+
+# -- chains ----------------------------------------------------------------------------------------
+
+
+class _Sealed(NamedTuple):
+    covers_from: int
+    """Offset of the first byte that its seal covers."""
+    quote_at: int
+    """Offset of the quote that opens its chain."""
+    chain: bytes
+
+    def due(self, data: bytes, before: bytes) -> bytes:
+        """Return the chain that its bytes give after another chain."""
+        covered = before + data[self.covers_from : self.quote_at]
+        return base64.urlsafe_b64encode(hashlib.sha256(covered).digest()[:16]).rstrip(b"=")
+
+
+def _sealed(data: bytes) -> Iterator[_Sealed]:
+    start = covers_from = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        seal = codec.find_seal(data[start:end])
+        if seal is not None:
+            yield _Sealed(covers_from, start + seal.quote_at, seal.chain)
+            covers_from = end + 1
+        start = end + 1
+
+
+def _chains(data: bytes, conversation: str) -> Iterator[Change]:
+    """Yield the chain values that were altered: wrong after the seal before, right for the next."""
+    before = codec.first_chain(conversation)
+    for line, following in pairwise(_sealed(data)):
+        due = line.due(data, before)
+        if due != line.chain and following.due(data, due) == following.chain:
+            yield Change(line.quote_at + 1, line.chain, due, "chain")
+            before = due
+        else:
+            before = line.chain
+
+
+# -- a copy ----------------------------------------------------------------------------------------
+
+
+def _from_copy(data: bytes, conversation: str, copy: bytes) -> list[Change]:
+    """Return the damaged stretches for which a copy has bytes that check."""
+    proposed = [
+        Change(start, data[start:end], copy[start:end], "copy")
+        for start, end in _stretches(data, conversation)
+        if len(copy) >= end and copy[start:end] != data[start:end]
+    ]
+    while proposed:
+        healed = apply(data, proposed)
+        bad = list(_stretches(healed, conversation))
+        good = [c for c in proposed if not any(_meets(c, start, end) for start, end in bad)]
+        if len(good) == len(proposed):
+            return good
+        proposed = good
+    return []
+
+
+def _meets(change: Change, start: int, end: int) -> bool:
+    return change.offset < end and start < change.offset + len(change.before)
+
+
+def _stretches(data: bytes, conversation: str) -> Iterator[tuple[int, int]]:
+    """Yield where damaged lines that follow each other begin and end, line feeds between included."""
+    scanner = codec.Scanner(codec.first_chain(conversation))
+    scanner.feed(data[: data.rfind(b"\n") + 1])
+    run: tuple[int, int] | None = None
+    for line in scanner.settled(at_end=True):
+        if line.verdict in _BAD:
+            run = (run[0] if run else line.start, line.end)
+        elif run:
+            yield run
+            run = None
+    if run:
+        yield run

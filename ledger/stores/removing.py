@@ -1,0 +1,191 @@
+"""What was decided to be removed, removed: the lines of a turn, or a conversation with all its files.
+
+The order of an erasure: the plan is durable; lines overwritten, flushed; the turn's events, torn pieces,
+attachments that nothing else names, each folder flushed; the plan removed, flushed. Every step can be
+done again, so whoever finds the plan starts at the beginning. A deletion's plan has no lines: what goes
+with the log is found in it, so the log goes last.
+
+The caller holds the append lock.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from ledger.errors import ConversationIdInvalid, StoreLink
+from ledger.records import codec, erasing, ids, kinds
+from ledger.stores import files, lines, locks, names, plans, sweeping
+from ledger.stores.base import Deleted
+from ledger.stores.blobs import FolderBlobs
+from ledger.stores.files import Descriptor
+from ledger.stores.home import Home
+from ledger.stores.reading import Log
+
+_CHUNK = 1 << 20
+_OF_TREE = (".jsonl", ".lock", ".writer", ".writer.tmp")
+
+
+# -- a turn ----------------------------------------------------------------------------------------
+
+
+def overwrite(log: Log, file: Descriptor, plan: plans.Plan, turn: str) -> plans.Plan:
+    """Put the tombstones of a plan into their places, durably.
+
+    Where the log is not the one that the plan was made for, the turn's lines are looked for again.
+    Returns: the plan that was carried out.
+    """
+    source = lines.FileSource(file, log.files)
+    good = plans.good_places(source, plan, turn)
+    if len(good) < len(plan.lines):
+        plan = _found_again(log, source, plan, good, turn)
+    with files.naming(file.path):
+        for place in plan.lines:
+            for start in range(place.offset, place.end, _CHUNK):
+                part = place.part(start, min(start + _CHUNK, place.end))
+                files.write_at(file, log.files, part, start)
+        log.files.flush(file.number)
+    return plan
+
+
+def _found_again(
+    log: Log, source: lines.Source, plan: plans.Plan, good: list[plans.Place], turn: str
+) -> plans.Plan:
+    again, _ = plans.planned(source, plan.conversation, turn)
+    places = {place.offset: place for place in (*good, *again.lines)}
+    plan = plans.Plan(
+        conversation=plan.conversation,
+        turn=turn,
+        lines=tuple(places[offset] for offset in sorted(places)),
+        attachments=tuple(dict.fromkeys((*plan.attachments, *again.attachments))),
+        guard=again.guard,
+    )
+    plans.write(log.stem, log.plan, plan, log.files)
+    return plan
+
+
+def remove_beside(
+    home: Home, log: Log, blobs: FolderBlobs, turn: str, attachments: Iterable[str], deadline: float
+) -> tuple[list[str], sweeping.Swept]:
+    """Remove a turn's events, torn pieces that may be of it, and attachments nothing else names.
+
+    Returns: the files removed, and what became of the attachments.
+    """
+    gone = _remove_trees(home, log, [turn])
+    gone += _remove_side_files(home, log, lambda path: _is_piece_of(log, path, turn))
+    swept = sweeping.sweep(
+        attachments, blobs, home.conversations, home.sweeping, log.files, deadline=deadline
+    )
+    return gone, swept
+
+
+def drop_plan(log: Log) -> None:
+    """Remove a plan that is finished, durably."""
+    with files.naming(log.plan):
+        with suppress(FileNotFoundError):
+            log.files.remove(log.plan)
+        log.files.flush_folder(os.path.dirname(log.plan))
+
+
+# -- a conversation --------------------------------------------------------------------------------
+
+
+def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: bool) -> Deleted:
+    """Remove a log and all that belongs to it, durably; its lock file stays.
+
+    Args: begun: a plan says so already.
+    """
+    report = Deleted(conversation=log.conversation, found=begun)
+    try:
+        with locks.acquire(log.data, deadline, create=False) as file:
+            report.found = True
+            if not begun:
+                plan = plans.Plan(conversation=log.conversation, turn=None)
+                plans.write(log.stem, log.plan, plan, log.files)
+            attachments: dict[str, None] = {}
+            turns = _contents(lines.FileSource(file, log.files), attachments)
+            report.files += _remove_trees(home, log, turns)
+            swept = sweeping.sweep(
+                attachments,
+                blobs,
+                home.conversations,
+                home.sweeping,
+                log.files,
+                deadline=deadline,
+                besides=log.data,
+            )
+            report.attachments, report.attachments_kept = swept
+            with files.naming(log.data):
+                log.files.remove(log.data)
+            report.files.append(_within(home, log.data))
+    except FileNotFoundError:
+        pass
+    report.files += _remove_side_files(home, log, lambda path: True)
+    with files.naming(log.data):
+        log.files.flush_folder(home.conversations)
+    drop_plan(log)
+    return report
+
+
+def _contents(source: lines.Source, attachments: dict[str, None]) -> Iterator[str]:
+    """Yield the turns of a log, and note the attachments that its lines name."""
+    for _, line in plans.lines_of(source):
+        attachments.update(dict.fromkeys(erasing.attachments(line)))
+        if b'"turn"' in line:
+            record = codec.decode_struct(line, 0)
+            if isinstance(record, kinds.Turn):
+                yield record.turn
+
+
+# -- files beside a log ----------------------------------------------------------------------------
+
+
+def _remove_trees(home: Home, log: Log, turns: Iterable[str]) -> list[str]:
+    files.check_folder(home.trees)
+    gone = []
+    with files.naming(home.trees):
+        for turn in turns:
+            with suppress(ConversationIdInvalid):  # What could be no file name there, has no file.
+                stem = os.path.join(home.trees, ids.check_conversation(turn))
+                gone += [stem + end for end in _OF_TREE if _remove(log, stem + end)]
+        if gone:
+            log.files.flush_folder(home.trees)
+    return [_within(home, path) for path in gone]
+
+
+def _remove_side_files(home: Home, log: Log, goes: Callable[[str], bool]) -> list[str]:
+    """Remove a conversation's torn pieces that go, and what an unfinished write left; not the plan."""
+    gone = []
+    with files.naming(home.conversations):
+        for name in sorted(os.listdir(home.conversations)):
+            path = os.path.join(home.conversations, name)
+            if path == log.plan or not names.is_side_file(name, log.conversation):
+                continue
+            unnamed = not names.is_torn(name, log.conversation)
+            if (unnamed or goes(path)) and _remove(log, path):
+                gone.append(path)
+        if gone:
+            log.files.flush_folder(home.conversations)
+    return [_within(home, path) for path in gone]
+
+
+def _is_piece_of(log: Log, path: str, turn: str) -> bool:
+    try:
+        with Descriptor(path, os.O_RDONLY) as file:
+            source = lines.FileSource(file, log.files)
+            return erasing.piece_concerns(source.read(0, source.size), turn)
+    except (FileNotFoundError, StoreLink):
+        return False  # What is no plain file was never ours.
+
+
+def _remove(log: Log, path: str) -> bool:
+    try:
+        log.files.remove(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _within(home: Home, path: str) -> str:
+    return os.path.relpath(path, home.folder)

@@ -1,0 +1,244 @@
+"""What a program's annotations say: a value's JSON form, its shape, and the way back.
+
+A typed value is written by its declared type and read back to it, or it is refused before anything is
+stored: what `write` returns reads back equal. msgspec does both directions; pydantic models, where
+pydantic is installed, do them themselves. An annotation that says nothing (none, Any, object, text
+that names nothing) takes every JSON value as it is. One that has no JSON form (bytes, a class of
+somebody's own) makes the field opaque, and a conversation refuses it.
+
+Shapes are JSON Schema as functai writes them, since a shape decides whether a program may continue.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ledger.errors import RecordInvalid
+from ledger.records import values
+
+_PLAIN: dict[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    list: {"type": "array"},
+    dict: {"type": "object"},
+    types.NoneType: {"type": "null"},
+}
+_SILENT = (inspect.Parameter.empty, Any, object)
+
+
+class Field:
+    """One input or output: its declared type, and how its values are written and read.
+
+    Raises: Opaque-worthy ValueError with the reason when its values have no JSON form.
+    """
+
+    def __init__(self, annotation: Any) -> None:
+        silent = annotation in _SILENT or isinstance(annotation, str)
+        self.annotation = None if silent else annotation
+        """None: any JSON value."""
+        self.shape: dict[str, Any] = {} if silent else shape_of(annotation)
+        if not silent and (reason := opaque(annotation)) is not None:
+            raise ValueError(reason)
+
+    @property
+    def type_name(self) -> str | None:
+        """How the annotation is spelled, for people; None when it says nothing."""
+        if self.annotation is None:
+            return None
+        if isinstance(self.annotation, type) and not typing.get_args(self.annotation):
+            return self.annotation.__name__
+        return str(self.annotation).replace("typing.", "")
+
+    def write(self, value: Any, path: str) -> Any:
+        """Return a value's JSON form, which reads back equal.
+
+        Raises: TypeError: it is not of the declared type. record-invalid: it would not come back.
+        """
+        if self.annotation is None:
+            values.check(value, path, references=False)
+            return value
+        try:
+            given = _lists(_to_builtins(value))
+            back = _convert(given, self.annotation)
+            written = _lists(_to_builtins(back))
+        except (msgspec.ValidationError, TypeError, ValueError) as error:
+            raise TypeError(f"{path} is not {self.type_name}: {error}") from None
+        values.check(written, path, references=False)
+        # A part of another type reads back equal, and is written otherwise: 2.5 for Decimal("2.5").
+        if back != value or written != given:
+            raise RecordInvalid(path=path, reason=f"as {self.type_name} it would come back changed")
+        return written
+
+    def read(self, value: Any) -> Any:
+        """Return the typed value of a JSON form; as it is where it no longer fits the type."""
+        if self.annotation is None:
+            return value
+        try:
+            return _convert(value, self.annotation)
+        except (msgspec.ValidationError, TypeError, ValueError):
+            return value
+
+
+def opaque(annotation: Any) -> str | None:
+    """Say why values of an annotation have no JSON form; None: they have one."""
+    seen: set[int] = set()
+    todo = [annotation]
+    while todo:
+        found = todo.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        if found in (bytes, bytearray, memoryview):
+            return f"is {found.__name__}, which belongs in an attachment"
+        if found in _SILENT or found in _PLAIN or _is_model(found):
+            continue
+        todo += [inner for inner in _inside(found) if not isinstance(inner, str)]
+        if not _known(found):
+            return f"is {getattr(found, '__name__', found)}, which has no JSON form"
+    return None
+
+
+def _known(annotation: Any) -> bool:
+    """Say whether msgspec can write and read an annotation, its parts aside."""
+    if typing.get_origin(annotation) is typing.Literal:
+        return all(map(is_plain, typing.get_args(annotation)))
+    try:
+        found = msgspec.inspect.type_info(annotation)
+    except (TypeError, NameError, RecursionError):
+        return False
+    return not isinstance(found, msgspec.inspect.CustomType | msgspec.inspect.ExtType)
+
+
+def _inside(annotation: Any) -> list[Any]:
+    """Return the annotations inside one: arguments, and the fields of a class."""
+    if typing.get_origin(annotation) is typing.Literal:
+        return []
+    inner = [a for a in typing.get_args(annotation) if a is not ...]
+    return inner + [a for _, a in _members(annotation)]
+
+
+def _members(annotation: Any) -> list[tuple[str, Any]]:
+    """Return the named fields of a dataclass, Struct or TypedDict, with their annotations."""
+    if not isinstance(annotation, type):
+        return []
+    is_struct = issubclass(annotation, msgspec.Struct)
+    if not (is_struct or dataclasses.is_dataclass(annotation) or typing.is_typeddict(annotation)):
+        return []
+    try:
+        hints = typing.get_type_hints(annotation)
+    except (NameError, TypeError):
+        hints = dict(annotation.__annotations__)
+    return list(hints.items())
+
+
+def shape_of(annotation: Any) -> dict[str, Any]:
+    """Return the JSON Schema of an annotation; `{}` (any value) where it says nothing known here."""
+    return _shape(annotation, ())
+
+
+def _shape(annotation: Any, above: tuple[Any, ...]) -> dict[str, Any]:
+    if annotation is None:
+        return {"type": "null"}
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    inside = (*above, annotation)
+    if isinstance(annotation, type) and not args:
+        return _class_shape(annotation, above)
+    if origin in (typing.Union, types.UnionType):
+        return {"anyOf": [_shape(a, inside) for a in args]}
+    if origin is typing.Literal:
+        return _enum(list(args)) if all(map(is_plain, args)) else {}
+    if origin is tuple and args and args[-1] is not ...:
+        shapes = [_shape(a, inside) for a in args]
+        count = len(shapes)
+        return {"type": "array", "prefixItems": shapes, "minItems": count, "maxItems": count}
+    if origin in (list, tuple) and args:
+        return _with({"type": "array"}, "items", _shape(args[0], inside))
+    if origin in (set, frozenset) and args:
+        return {**_with({"type": "array"}, "items", _shape(args[0], inside)), "uniqueItems": True}
+    if origin in (dict, Mapping) and len(args) == 2:
+        return _with({"type": "object"}, "additionalProperties", _shape(args[1], inside))
+    return {}
+
+
+def _class_shape(annotation: type, above: tuple[Any, ...]) -> dict[str, Any]:
+    if annotation in _PLAIN:
+        return dict(_PLAIN[annotation])
+    if issubclass(annotation, enum.Enum):
+        members = [member.value for member in annotation]
+        return _enum(members) if all(map(is_plain, members)) else {}
+    members = _members(annotation)
+    if not members or annotation in above:
+        return {}
+    inside = (*above, annotation)
+    properties = {name: _shape(a, inside) for name, a in members}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _enum(members: list[Any]) -> dict[str, Any]:
+    found = {type(member) for member in members}
+    only = found.pop() if len(found) == 1 else None
+    return {"enum": members, **_PLAIN.get(only, {})}
+
+
+def _with(shape: dict[str, Any], key: str, inner: dict[str, Any]) -> dict[str, Any]:
+    return {**shape, key: inner} if inner else shape
+
+
+def is_plain(value: Any) -> bool:
+    """Say whether a value may stand in a shape: null, a truth value, a number or text, exactly."""
+    if value is not None and type(value) not in (bool, int, float, str):
+        return False
+    try:
+        values.check(value)
+    except RecordInvalid:
+        return False
+    return True
+
+
+# -- both directions -------------------------------------------------------------------------------
+
+
+def _is_model(annotation: Any) -> bool:
+    """Say whether an annotation is a pydantic model, without importing pydantic."""
+    return isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__")
+
+
+def _to_builtins(value: Any) -> Any:
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_model_out)
+
+
+def _model_out(value: Any) -> Any:
+    if _is_model(type(value)):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _convert(value: Any, annotation: Any) -> Any:
+    return msgspec.convert(value, annotation, str_keys=True, dec_hook=_model_in)
+
+
+def _model_in(annotation: type, value: Any) -> Any:
+    if _is_model(annotation):
+        return annotation.model_validate(value)  # type: ignore[attr-defined]
+    if annotation is object:
+        return value
+    raise TypeError(f"{annotation.__name__} has no JSON form")
+
+
+def _lists(value: Any) -> Any:
+    """Return plain data with its tuples as lists, as JSON has them."""
+    if isinstance(value, dict):
+        return {key: _lists(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_lists(inner) for inner in value]
+    return value

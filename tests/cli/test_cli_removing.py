@@ -1,0 +1,110 @@
+"""The commands that remove: what they ask, print, and refuse."""
+
+import io
+import json
+import sys
+
+import pytest
+
+import ledger
+from ledger.cli import main
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys):
+    """Runs the command line in this process: arguments and input to exit code, output, errors."""
+    monkeypatch.setenv("TURN_LEDGER_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*args, given=""):
+        monkeypatch.setattr(sys, "argv", ["turn-ledger", *args])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        code = 0
+        try:
+            main()
+        except SystemExit as ending:
+            code = ending.code if isinstance(ending.code, int) else 1
+        printed = capsys.readouterr()
+        return code or 0, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def alex(tmp_path):
+    """A conversation of two turns, the first with a canary and an attachment."""
+    store = ledger.FolderStore(tmp_path / "store")
+    sha256, size = store.blobs.put(b"picture")
+    named = {"$attachment": {"sha256": sha256, "media_type": "image/png", "size": size}}
+    part = {"type": "blob", "modality": "image", "mime_type": "image/png", "content": named}
+    chat = ledger.open("alex", store=store)
+    chat.record("canary\x1b[31m", "1", messages=[{"role": "user", "parts": [part]}])
+    chat.record("two", "2")
+    return chat
+
+
+def test_forget_prints_the_receipt(cli, alex):
+    """With --yes the turn is forgotten, and the receipt says what went and what is not promised."""
+    code, out, _ = cli("forget", "alex", "1", "--yes")
+
+    assert code == 0
+    assert f"turn {alex.turn(1).id} of alex is forgotten" in out
+    assert "records: 1 ended, 1 turn" in out
+    assert "attachment: " in out
+    assert "not promised:" in out
+    assert "canary" not in out + cli("log", "alex")[1]
+    assert "[erased]" in cli("tree", "alex")[1]
+
+
+def test_forget_as_json(cli, alex):
+    """As JSON the receipt has every field."""
+    code, out, _ = cli("forget", "alex", "1", "--yes", "--json")
+
+    told = json.loads(out)
+    assert (code, told["turn"]) == (0, alex.turn(1).id)
+    assert told["erased"]["records"] == {"turn": 1, "ended": 1}
+    assert told["shown_to"] == [alex.turn(2).id]
+    assert told["not_promised"]
+
+
+@pytest.mark.parametrize("given", ["n\n", "", "\n"])
+@pytest.mark.parametrize("command", [("forget", "alex", "1"), ("delete", "alex")])
+def test_without_a_yes_nothing_changes(cli, alex, command, given):
+    """Who does not say yes, or is nobody, has changed nothing; exit code 4."""
+    before = alex.store.raw("alex")
+
+    code, out, err = cli(*command, given=given)
+
+    assert (code, out) == (4, "")
+    assert "nothing was changed" in err
+    assert "\x1b[31m" not in err
+    assert alex.store.raw("alex") == before
+
+
+def test_a_yes_is_asked_for(cli, alex):
+    """The question goes to the error stream, so that --json prints only JSON."""
+    code, out, err = cli("forget", "alex", "1", "--json", given="y\n")
+
+    assert (code, json.loads(out)["conversation"]) == (0, "alex")
+    assert "This cannot be undone" in err
+
+
+def test_delete_names_what_went(cli, alex):
+    """A deletion names the files and attachments that went; then the conversation is unknown."""
+    code, out, _ = cli("delete", "alex", "--yes")
+
+    assert code == 0
+    assert "conversation alex is deleted" in out
+    assert "file: conversations/alex.jsonl" in out
+    assert "attachment: " in out
+    assert cli("delete", "alex", "--yes")[0] == 3
+    assert cli("forget", "alex", "1", "--yes")[0] == 3
+
+
+def test_delete_as_json(cli, alex):
+    """As JSON a deletion has every field."""
+    told = json.loads(cli("delete", "alex", "--yes", "--json")[1])
+
+    assert told["found"] is True
+    assert told["files"] == ["conversations/alex.jsonl"]
+    assert len(told["attachments"]) == 1

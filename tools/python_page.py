@@ -1,0 +1,277 @@
+"""The page of the public Python names, made of their signatures and docstrings. Used by tools/generate.
+
+Everything is read from the source and nothing from running objects, so that each Python version gives
+the same page. House style puts an attribute's docstring below it; those are read too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = re.compile(r"(?:^|\s+)(?=(?:Args|Returns|Raises|Not promised)\b[^:.]{0,20}:\s)")
+WIDTH = 96
+INSIDE = frozenset({"add", "after_fork", "before_fork", "is_here", "kept", "proven"})
+"""Names without an underscore that are for other modules of the package only."""
+RETURNED = [
+    ("ledger.turns.current", "Running", "what `ledger.current()` gives"),
+    ("ledger.formats.base", "Report", "what `import_conversations` returns"),
+    ("ledger.formats.base", "Notes", "`report.notes`"),
+    ("ledger.formats.base", "Skipped", "one of `report.notes.skipped`"),
+    ("ledger.views.drawing", "Rendered", "what `chat.render` returns"),
+    ("ledger.views.lineage", "Rest", "one of `lineage.rests_on`"),
+    ("ledger.views.place", "Place", "what `history.place` returns"),
+    ("ledger.views.context", "Rule", "what `all_turns` and `last_turns` return"),
+    ("ledger.views.context", "Shown", "what `history.shown` returns"),
+    ("ledger.stores.verify", "Report", "what `store.verify` returns"),
+    ("ledger.stores.verify", "Finding", "one of `report.findings`"),
+]
+"""Classes that are met but have no public name: where, which, and how one gets one."""
+
+
+class Member(NamedTuple):
+    """An attribute or a method of a class."""
+
+    name: str
+    signature: str
+    """Empty: an attribute."""
+    doc: str
+
+
+def page() -> str:
+    """Return the page, without the line that says it is generated."""
+    lines = [
+        "# Python\n",
+        "The public names of `ledger`. What is not here may change in any release. Errors have a",
+        "[page of their own](errors.md).\n",
+        "`TurnLike` is what names a turn: a `Turn`, its ordinal, its id, or a part of its id that",
+        "only one turn has.\n",
+    ]
+    for name, place in public():
+        lines += top(f"ledger.{name}", place, name)
+    lines.append("## What calls give you\n")
+    lines.append("These have no public name. Do not make them; use what they have.\n")
+    for place, name, how in RETURNED:
+        lines += [f"### {name}: {how}\n", *class_body(find_class(place, name), place)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def public() -> Iterator[tuple[str, str]]:
+    """Give the public names that are no modules and not the version, each with its module."""
+    tree = ast.parse((ROOT / "ledger" / "__init__.py").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_PLACES":
+            places: dict[str, str] = ast.literal_eval(node.value)
+            yield from ((n, p) for n, p in sorted(places.items(), key=order) if n != "errors")
+
+
+def order(item: tuple[str, str]) -> tuple[int, str]:
+    """Put what one begins with first."""
+    first = ["open", "Conversation", "Turn"]
+    return (first.index(item[0]) if item[0] in first else len(first)), item[0].lower()
+
+
+def top(title: str, place: str, name: str) -> list[str]:
+    """Return the section of one public name."""
+    if place == f"ledger.{name}":
+        return [f"## {title}\n", *module_body(place)]
+    node = find(place, name)
+    if isinstance(node, ast.ClassDef):
+        return [f"## {title}\n", *class_body(node, resolve(place, name))]
+    if isinstance(node, ast.FunctionDef):
+        return [f"## {title}\n", *code(signature(node)), *told(ast.get_docstring(node) or "")]
+    raise ValueError(f"{title} is neither a class nor a function")
+
+
+def module_body(place: str) -> list[str]:
+    """Return what a module says of itself, and each of its public classes."""
+    tree = parsed(place)
+    lines = told(ast.get_docstring(tree) or "")
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and ast.get_docstring(node) and node.name != "Outputs":
+            lines += [f"### {node.name}\n", *class_body(node, place)]
+    return lines
+
+
+def class_body(node: ast.ClassDef, place: str) -> list[str]:
+    """Return a class: how it is made, what it is, its members."""
+    lines = told(ast.get_docstring(node) or "")
+    made = constructor(node)
+    if made:
+        lines = [*code(made), *lines]
+    found = list(members(node, place))
+    for member in found:
+        if not member.signature:
+            lines.append(f"- `{member.name}`" + (f": {flat(member.doc)}" if member.doc else ""))
+    if any(not member.signature for member in found):
+        lines.append("")
+    for member in found:
+        if member.signature:
+            lines += [f"#### `{node.name}.{member.name}`\n", *code(member.signature)]
+            lines += told(member.doc)
+    return lines
+
+
+def constructor(node: ast.ClassDef) -> str:
+    """Return how a class is called; empty where that is not for users."""
+    if node.name in ("Conversation", "Turn", "Lineage", "Running", "Shown"):
+        return ""
+    for item in node.body:
+        if isinstance(item, ast.FunctionDef) and item.name in ("__init__", "__new__"):
+            return signature(item).replace(item.name, node.name, 1).removesuffix(" -> None")
+    return ""
+
+
+def members(node: ast.ClassDef, place: str) -> Iterator[Member]:
+    """Give the public members in the order of the source, those of base classes of ours last."""
+    yield from own_members(node)
+    for base in node.bases:
+        name = ast.unparse(base)
+        if name == "Tree":
+            inherited = own_members(find_class("ledger.views.nodes", "Tree"))
+            yield from (member for member in inherited if member.doc)
+
+
+def own_members(node: ast.ClassDef) -> Iterator[Member]:
+    """Give the public members that a class defines itself and that say what they are."""
+    for item, below in zip(node.body, [*node.body[1:], ast.Pass()], strict=True):
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            if is_public(item.target.id):
+                yield Member(item.target.id, "", literal(below))
+        elif isinstance(item, ast.FunctionDef):
+            if item.name == "__init__":
+                yield from assigned(item)
+            yield from method(item)
+
+
+def method(item: ast.FunctionDef) -> Iterator[Member]:
+    """Give a method or property, if it is public, has a docstring and sets nothing."""
+    doc = ast.get_docstring(item)
+    marks = [ast.unparse(mark) for mark in item.decorator_list]
+    if doc and is_public(item.name) and not any(mark.endswith(".setter") for mark in marks):
+        is_property = any(mark.endswith("property") for mark in marks)
+        yield Member(item.name, "" if is_property else signature(item), doc)
+
+
+def assigned(init: ast.FunctionDef) -> Iterator[Member]:
+    """Give the attributes that `__init__` sets and describes."""
+    for item, below in zip(init.body, [*init.body[1:], ast.Pass()], strict=True):
+        target = None
+        if isinstance(item, ast.Assign):
+            target = item.targets[0]
+        elif isinstance(item, ast.AnnAssign):
+            target = item.target
+        if isinstance(target, ast.Attribute) and is_public(target.attr):
+            yield Member(target.attr, "", literal(below))
+
+
+def is_public(name: str) -> bool:
+    """Whether a name of a class is for users."""
+    return name == "__call__" or not (name.startswith("_") or name in INSIDE)
+
+
+def literal(node: ast.stmt) -> str:
+    """Return the text that stands as a statement of its own, or nothing."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        value = node.value.value
+        return textwrap.dedent(value).strip() if isinstance(value, str) else ""
+    return ""
+
+
+def signature(node: ast.FunctionDef) -> str:
+    """Return how a function is called, without `self`, a line for each argument when it is long."""
+    given = [text for text in arguments(node.args) if text not in ("self", "cls")]
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    line = f"{node.name}({', '.join(given)}){returns}"
+    if len(line) <= WIDTH:
+        return line
+    listed = "".join(f"    {text},\n" for text in given)
+    return f"{node.name}(\n{listed}){returns}"
+
+
+def arguments(given: ast.arguments) -> Iterator[str]:
+    """Give each argument as it is written, `*` and `/` included."""
+    places = [*given.posonlyargs, *given.args]
+    defaults = [None] * (len(places) - len(given.defaults)) + list(given.defaults)
+    for number, (argument, default) in enumerate(zip(places, defaults, strict=True), 1):
+        yield written(argument, default)
+        if number == len(given.posonlyargs):
+            yield "/"
+    if given.vararg or given.kwonlyargs:
+        yield "*" + (written(given.vararg, None) if given.vararg else "")
+    for argument, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield written(argument, default)
+    if given.kwarg:
+        yield "**" + written(given.kwarg, None)
+
+
+def written(argument: ast.arg, default: ast.expr | None) -> str:
+    """Return one argument with its type and default."""
+    kind = f": {ast.unparse(argument.annotation)}" if argument.annotation else ""
+    if default is None:
+        return argument.arg + kind
+    return f"{argument.arg}{kind}{' = ' if kind else '='}{ast.unparse(default)}"
+
+
+def code(text: str) -> list[str]:
+    """Return a block that is not run."""
+    return ["```text", text, "```", ""]
+
+
+def told(doc: str) -> list[str]:
+    """Return a docstring as paragraphs, its parts (Args, Returns, ...) as a list."""
+    lines: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", doc):
+        if paragraph.startswith("    "):
+            lines += code(textwrap.dedent(paragraph))
+            continue
+        first, *parts = PARTS.split(flat(paragraph))
+        lines += [first, ""] if first else []
+        for part in parts:
+            name, _, rest = part.partition(":")
+            lines.append(f"- **{name}**: {rest.strip()}")
+        if parts:
+            lines.append("")
+    return lines
+
+
+def flat(text: str) -> str:
+    """Return a text as one line."""
+    return " ".join(text.split())
+
+
+def find(place: str, name: str) -> ast.stmt:
+    """Return the definition of a name that a module has, or imports from another of ours."""
+    found = resolve(place, name)
+    for node in parsed(found).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return node
+    raise ValueError(f"{place} has no {name}")
+
+
+def find_class(place: str, name: str) -> ast.ClassDef:
+    """Return the definition of a class."""
+    node = find(place, name)
+    if not isinstance(node, ast.ClassDef):
+        raise ValueError(f"{place}.{name} is no class")
+    return node
+
+
+def resolve(place: str, name: str) -> str:
+    """Return the module that defines a name which a module has or imports."""
+    for node in parsed(place).body:
+        if isinstance(node, ast.ImportFrom) and name in [a.asname or a.name for a in node.names]:
+            return resolve(node.module or "", name)
+    return place
+
+
+def parsed(place: str) -> ast.Module:
+    """Return the parsed source of a module of ours."""
+    path = ROOT.joinpath(*place.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(path.read_text(encoding="utf-8"))
