@@ -88,7 +88,8 @@ class SignatureChanged(LedgerError):
     def message(self) -> str:
         return (
             f"{self.program}: its earlier turns in this conversation have other inputs or outputs: "
-            f"{self.differences}; map names with `rename`, or start another conversation"
+            f"{self.differences}; map names with `rename`, continue from a turn that fits, or start "
+            "another conversation"
         )
 
 
@@ -103,7 +104,10 @@ class Opaque(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return f"{self.program}: {self.field} {self.reason}, and a turn is kept as data; give it a type"
+        return (
+            f"{self.program}: {self.field} {self.reason}, and a turn is kept as data by name; change "
+            "the program's parameters or their types"
+        )
 
 
 @dataclass(eq=False)

@@ -58,7 +58,11 @@ def arguments(
     Raises: TypeError: it is not callable, lacks a parameter, or leaves none or several free.
     """
     programs.check_returns(by)
-    parameters = inspect.signature(by).parameters
+    try:
+        parameters = inspect.signature(by).parameters
+    except ValueError:
+        name = programs.name_of(by)
+        raise TypeError(f"{name} does not say what it takes; wrap it in a function") from None
     unknown = next((name for name in inputs if name not in parameters), None)
     if unknown is not None:
         raise TypeError(f"{programs.name_of(by)} has no parameter {unknown!r}")

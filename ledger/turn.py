@@ -10,6 +10,7 @@ from ledger.records import kinds, messages, times
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
 from ledger.turns.world import World
+from ledger.views.drawing import inputs_text
 from ledger.views.nodes import Node, model_of
 from ledger.views.text import one_line
 
@@ -208,7 +209,7 @@ class Turn:
 
     def __repr__(self) -> str:
         state = self.state
-        asked = " ".join(one_line(value, 40) for value in self.inputs.values())
+        asked = one_line(inputs_text(self.inputs), 40)
         answer = one_line(self.result, 50) if state == "done" else f"[{state}]"
         return f"<Turn {self.ordinal} {self._id[-8:]} {asked} -> {answer}>"
 

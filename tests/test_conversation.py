@@ -75,6 +75,19 @@ def test_an_unsafe_id_is_refused(store, id):
         ledger.open(id, store=store)
 
 
+def test_an_empty_path_is_no_store():
+    """An empty path does not mean the present folder by accident."""
+    with pytest.raises(ValueError, match="empty path"):
+        ledger.open("alex", store="")
+
+
+def test_a_file_is_no_store(tmp_path):
+    """A file in the folder's place is named for what it is."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(errors.StoreIO, match="it is a file, not a folder"):
+        ledger.open("alex", store=tmp_path / "file").record("a", "b")
+
+
 def test_a_folder_is_a_store(tmp_path):
     """A path opens the folder store there."""
     ledger.open("alex", store=tmp_path / "chats").record("a", "b")
@@ -777,6 +790,8 @@ def test_a_merging_program_that_does_not_return_is_refused(chat):
         chat.merge([2, 3], combine)
     with pytest.raises(TypeError, match="callable"):
         chat.merge([2, 3], "not a program")
+    with pytest.raises(TypeError, match="max does not say what it takes"):
+        chat.merge([2, 3], max)
 
 
 def test_a_merge_that_fails_records_nothing(chat, store):
@@ -823,6 +838,29 @@ def test_the_tree_shows_every_turn_once(chat):
         "├─ 3  two again → 2b  (b)",
         "4  two → 2b  merges 2, 3 ◂ head",
     ]
+
+
+def test_lines_that_begin_apart_are_drawn_apart(store):
+    """Several first turns are several drawings; inputs after the first have their names."""
+    chat = ledger.open("alex", store=store)
+    chat.record({"message": "one", "tone": "dry"}, "1")
+    chat.record({"message": "else", "tone": "kind"}, "2", parent=None)
+    chat.record("three", "3")
+
+    assert str(chat.tree()).splitlines() == [
+        "alex · 3 turns, 2 heads",
+        "1  one · tone: dry → 1",
+        "",
+        "2  else · tone: kind → 2",
+        "3  three → 3  ◂ head",
+    ]
+
+
+def test_a_long_title_leaves_room_for_the_counts(chat):
+    """The first line of a tree keeps the id and the counts; the title takes what is left."""
+    chat.title = "A very long title " * 5
+    assert str(chat.tree(width=50)).splitlines()[0].endswith(" · 3 turns, 2 heads")
+    assert len(str(chat.tree(width=50)).splitlines()[0]) <= 50
 
 
 def test_render_shows_what_the_next_turn_would_see(chat, store):

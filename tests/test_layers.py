@@ -36,6 +36,7 @@ SEES: dict[str, set[str]] = {
     "adapters": FACES,
     "catalog": FACES,
     "sources": FACES,
+    "__main__": {"cli"},
     "cli": FACES | {"adapters", "catalog", "sources", "_version"},
     "testing": {"errors", "records", "stores.base", "stores"},
 }

@@ -96,7 +96,7 @@ def _import_one(store: Any, item: Draft | Exported, report: Report, world: World
     try:
         if isinstance(item, Exported):
             exported = _records(item)
-            added, known = _import_export(store, item, exported, world)
+            added, known = _import_export(store, item, exported, report, world)
             damaged = sum(record["kind"] == "unreadable" for record in exported)
             report.notes.counts[f"records of {name} that cannot be read in the export"] += damaged
         else:
@@ -118,7 +118,7 @@ def _import_one(store: Any, item: Draft | Exported, report: Report, world: World
 
 
 def _import_export(
-    store: Any, item: Exported, exported: list[NewRecord], world: World
+    store: Any, item: Exported, exported: list[NewRecord], report: Report, world: World
 ) -> tuple[int, int]:
     """Adopt the whole log, or add what is missing. Returns: turns added and turns known."""
     log = Log(store, item.conversation)
@@ -142,7 +142,13 @@ def _import_export(
             added.append(new("head", times.to_text(world.now()), turn=history.head))
         return added
 
+    position = log.history.position
     after = len(log.append(decide).order)
+    grown = log.history.position - position
+    if grown and after == before:
+        report.notes.counts[f"records added to turns of {item.conversation} that were here"] += (
+            grown
+        )
     return after - before, turns - (after - before)
 
 

@@ -167,7 +167,8 @@ class FolderBlobs:
     def has(self, sha256: str) -> bool:
         """Say whether there is a file under this name. Not promised: that its bytes are right."""
         path = self._path(sha256)
-        there = bool(_NAME.fullmatch(sha256)) and os.path.isfile(path) and not os.path.islink(path)
+        named = bool(_NAME.fullmatch(sha256))
+        there = named and os.path.isfile(path) and not os.path.islink(path)
         if there:
             self._seen.add(sha256)
         return there
@@ -186,7 +187,8 @@ class FolderBlobs:
             for sha256 in sha256s:
                 path = self._path(sha256)
                 shelf = os.path.dirname(path)
-                self._check_trusted(shelf)
+                files.check_trusted(self._folder)
+                files.check_trusted(shelf)
                 with suppress(FileNotFoundError):
                     self._calls.remove(path)
                 shelves.add(shelf)

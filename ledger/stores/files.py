@@ -280,13 +280,6 @@ def _is_anothers(found: os.stat_result, user: int) -> bool:
     return user not in (0, found.st_uid) and found.st_uid != 0
 
 
-def check_folder(path: str) -> None:
-    """Raise store-link unless a path that is there is a folder, and no link to one."""
-    with suppress(FileNotFoundError):
-        if not stat.S_ISDIR(os.stat(path, follow_symlinks=False).st_mode):
-            raise StoreLink(where=path, reason="it is not a folder")
-
-
 def flush(number: int) -> None:
     """Return when what was written to an open file is on its disk, as far as the system knows."""
     if sys.platform == "darwin":

@@ -47,6 +47,8 @@ class Home:
             if known is not None:
                 raise self.removed() from None
             return False
+        except NotADirectoryError as error:
+            raise StoreIO(where=self.folder, reason="it is a file, not a folder") from error
         except OSError as error:
             raise files.named(error, self.conversations) from error
         identity = (found.st_dev, found.st_ino)

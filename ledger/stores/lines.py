@@ -165,7 +165,7 @@ class Reader:
     def _keep(self, data: bytes, lines: int) -> None:
         self._data = self._data + data if self._data else data
         if not self.newer and _lines_of_format_1(data) != lines:
-            self.newer = any(map(_is_newer, data.split(b"\n")))
+            self.newer = any(map(is_newer, data.split(b"\n")))
 
     def _taken(self, lines: list[codec.Line]) -> Piece:
         piece = Piece(lines, self._data, self.taken_to)
@@ -183,7 +183,8 @@ def _lines_of_format_1(data: bytes) -> int:
     return data.startswith(_OF_FORMAT_1) + data.count(b"\n" + _OF_FORMAT_1)
 
 
-def _is_newer(line: bytes) -> bool:
+def is_newer(line: bytes) -> bool:
+    """Say whether a line is a record of a newer format."""
     if line.startswith(_OF_FORMAT_1) or codec.is_blank(line):
         return False
     record = codec.decode_plain(line)

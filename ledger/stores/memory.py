@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ledger.errors import AttachmentMissing, StoreConflict, StoreGone
+from ledger.errors import AttachmentMissing, StoreConflict, StoreGone, StoreVersion
 from ledger.records import codec, erasing, ids, kinds
 from ledger.stores import forks, handout, lines, plans
 from ledger.stores import verify as verifying
@@ -34,6 +34,8 @@ class _Log:
         self._lines = scanner.settled(at_end=True)
         self._scanner = scanner
         self._incarnation = self._look_at_first() if self._lines else None
+        self.newer = any(map(lines.is_newer, data.split(b"\n")))
+        """Whether it holds a record of a newer format."""
 
     def __len__(self) -> int:
         return self._scanner.count
@@ -68,7 +70,8 @@ class _Log:
         self._lines += scanner.settled(at_end=True)
         if not len(self):
             self._incarnation = self._look_at_first()
-        self._scanner, self._lacks_line_feed = scanner, False
+        newer = any(map(lines.is_newer, bodies))
+        self._scanner, self._lacks_line_feed, self.newer = scanner, False, newer
 
 
 class MemoryStore:
@@ -93,7 +96,7 @@ class MemoryStore:
         """Add records at the end, all or none, if the conversation still holds `expect` of them.
 
         Returns: how many records it holds now. Raises: store-conflict, record-invalid,
-        record-too-large: nothing was added.
+        record-too-large, store-version: nothing was added.
         """
         ids.check_conversation(conversation)
         bodies = handout.shallow(lambda: [codec.body(record) for record in records])
@@ -108,6 +111,9 @@ class MemoryStore:
             for sha256 in self.blobs.lost(named):
                 raise AttachmentMissing(sha256=sha256)
             if bodies:
+                if log.newer:
+                    where = f"conversation {conversation} in memory"
+                    raise StoreVersion(where=where, reason="it holds records of a newer format")
                 log.add(bodies)
                 self._logs[conversation] = log
                 self._changed.notify_all()

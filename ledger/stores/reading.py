@@ -199,10 +199,11 @@ class _Pass(Generic[T]):
 
     def _take(self, piece: lines.Piece) -> None:
         self.records += self._decode(piece, self._after)
-        if _DAMAGED.isdisjoint({line.verdict for line in piece.lines}):
+        verdicts = {line.verdict for line in piece.lines}
+        self.unsealed = self.unsealed or "unsealed" in verdicts
+        if _DAMAGED.isdisjoint(verdicts):
             return
         for line in piece.lines:
-            self.unsealed = self.unsealed or line.verdict == "unsealed"
             damaged = line.verdict in _DAMAGED and line.seq > self._after
             if damaged and len(self.doubts) < _DOUBTS:
                 self.doubts.append(_Doubt(line.seq, line.start, piece.text(line)))

@@ -142,7 +142,7 @@ def _contents(source: lines.Source, attachments: dict[str, None]) -> Iterator[st
 
 
 def _remove_trees(home: Home, log: Log, turns: Iterable[str]) -> list[str]:
-    files.check_folder(home.trees)
+    files.check_trusted(home.trees)
     gone = []
     with files.naming(home.trees):
         for turn in turns:

@@ -19,13 +19,15 @@ def store_for(store: Any = None) -> Any:
 
     None: this process's memory, the same at each call. A path: the folder store of that folder, one
     per absolute path and process; a new one when the folder was removed or replaced since. An object
-    with `append` and `read`: itself. Raises: TypeError for anything else.
+    with `append` and `read`: itself. Raises: TypeError for anything else; ValueError for an empty path.
     """
     if store is None:
         if not _memory:
             _memory.append(MemoryStore())
         return _memory[0]
     if isinstance(store, str | os.PathLike):
+        if not os.fspath(store):
+            raise ValueError("an empty path names no folder; '.' is the present one")
         return _folder(os.path.abspath(os.path.expanduser(os.fspath(store))))
     if callable(getattr(store, "append", None)) and callable(getattr(store, "read", None)):
         return store

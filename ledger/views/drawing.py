@@ -2,7 +2,8 @@
 
 The line that leads to the head (else the newest) goes straight down the column; every other child
 begins a branch, indented, before the line goes on. So a long conversation with abandoned answers
-stays flat, and no depth of it costs recursion.
+stays flat, and no depth of it costs recursion. Lines that begin on their own (several first turns) are
+drawn apart, with an empty line between.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from ledger.views.history import History
 from ledger.views.nodes import Node, model_of, readable_reads
 from ledger.views.text import one_line
 
+_SHORTEST_TITLE = 8
+"""With less room than this the title is left out."""
 _DEEPEST = 30
 _UNREADABLE = "(unreadable)"
 """Characters of branch lines that are drawn; deeper branches are marked, not indented further."""
@@ -66,12 +69,15 @@ def tree(
 ) -> Tree:
     """Draw every turn: ordinal, what was asked and answered, state, model, merges, the head."""
     count, heads = len(history.order), len(history.heads())
-    named = f" · {one_line(title, 60)}" if title else ""
     turns = "turn" if count == 1 else "turns"
-    first = f"{conversation}{named} · {count} {turns}, {heads} head{'' if heads == 1 else 's'}"
+    counts = f" · {count} {turns}, {heads} head{'' if heads == 1 else 's'}"
+    room = width - len(conversation) - len(counts) - 3
+    named = f" · {one_line(title, room)}" if title and room >= _SHORTEST_TITLE else ""
     digits = len(str(count))
-    lines = [one_line(first, width)]
+    lines = [one_line(conversation + named + counts, width)]
     for turn, start, prefix in _walk(history, head):
+        if history.node(turn).parent is None and len(lines) > 1:
+            lines.append("")
         lines.append(start + _turn(history, turn, digits, width - len(prefix), now, head))
     return Tree(lines)
 
@@ -128,7 +134,7 @@ def _marks(history: History, node: Node, now: datetime) -> list[str]:
 def spoken(history: History, node: Node) -> tuple[str, str | None]:
     """Return what was asked and what was answered, as text; a damaged value says so."""
     inputs = _named(node.record.inputs, node.record.seq)
-    asked = _UNREADABLE if inputs is None else "  ".join(map(_plain, inputs.values()))
+    asked = _UNREADABLE if inputs is None else inputs_text(inputs)
     if node.ended is None or node.ended.state != "done":
         return asked, None
     outputs = _named(node.ended.outputs, node.ended.seq)
@@ -136,6 +142,13 @@ def spoken(history: History, node: Node) -> tuple[str, str | None]:
         return asked, _UNREADABLE
     answer = history.answer_name(node.id)
     return asked, _plain(outputs.get(answer)) if answer in outputs else _plain(outputs)
+
+
+def inputs_text(inputs: dict[str, Any]) -> str:
+    """Return inputs as one text: the first as it is, those after it with their names."""
+    parts = [_plain(value) for value in inputs.values()]
+    after = [f"{name}: {part}" for name, part in zip(inputs, parts, strict=True)][1:]
+    return " · ".join([*parts[:1], *after])
 
 
 def _named(payload: Any, seq: int) -> dict[str, Any] | None:

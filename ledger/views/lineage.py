@@ -103,6 +103,9 @@ class Lineage:
             "missing": self.missing,
         }
 
+    def __repr__(self) -> str:
+        return self.explain()
+
     def explain(self) -> str:
         """Return all this as text for people: ordinals, short ids, models; long runs as ranges."""
         return "\n".join(_explained(self._tree, self))
@@ -201,7 +204,8 @@ def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
     maker = _maker(line)
     yield f"{_turns(tree, [line.turn])}: {state}" + (f", made by {maker}" if maker else "")
     yield f"  continues {_turns(tree, line.ancestors)}" if line.ancestors else "  is a first turn"
-    yield f"  rests on {len(line.rests_on)} other turns" + (":" if line.rests_on else "")
+    count = len(line.rests_on)
+    yield f"  rests on {count} other turn{'' if count == 1 else 's'}" + (":" if count else "")
     groups = _groups(tree, line.rests_on)
     for how, turns in groups[:_MOST_LINES]:
         yield f"    {how} {_turns(tree, turns)}{_models(tree, turns)}"

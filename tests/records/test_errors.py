@@ -36,6 +36,7 @@ CODES = {
     "store-denied",
     "store-read-only",
     "store-version",
+    "store-unsupported",
     "record-invalid",
     "record-too-large",
     "lease-lost",

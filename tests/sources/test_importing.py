@@ -328,6 +328,25 @@ def test_an_export_into_an_older_copy_brings_its_head(store, tmp_path):
     assert [t.id for t in copy.all_turns()][2] == third.id
 
 
+def test_an_export_brings_back_what_damage_took(tmp_path):
+    """A damaged end comes back from an export of before, and the report says that records came."""
+    store = ledger.FolderStore(tmp_path / "store")
+    chat = ledger.open("alex", store=store)
+    chat.record("one", "the answer")
+    path = tmp_path / "out.json"
+    path.write_bytes(ledger.export_json(chat))
+    log = tmp_path / "store" / "conversations" / "alex.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"value":"the answer"', b'"value":"the answeR"'))
+    store = ledger.FolderStore(tmp_path / "store")
+
+    with pytest.warns(errors.DamageWarning):
+        report = ledger.import_conversations(path, store=store)
+
+    assert "records added to turns of alex that were here: 1" in str(report)
+    with pytest.warns(errors.DamageWarning):
+        assert ledger.open("alex", store=store).turns[0].result == "the answer"
+
+
 def test_damage_in_an_export_is_told(tmp_path):
     """An altered line of an export is counted in the report, and handed out by nobody."""
     store = ledger.MemoryStore()

@@ -77,11 +77,11 @@ def test_a_linked_folder_of_conversations_is_refused(tmp_path):
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path):
-    """A plain file where the folder should be is refused."""
+    """A plain file where the folder should be is named for what it is, and left alone."""
     (tmp_path / "s").write_bytes(b"")
-    with pytest.raises(StoreLink):
+    with pytest.raises(StoreIO, match="a file, not a folder"):
         FolderStore(tmp_path / "s").read("c")
-    with pytest.raises(StoreLink):
+    with pytest.raises(StoreIO, match="a file, not a folder"):
         FolderStore(tmp_path / "s").append("c", [stop("a")])
 
 

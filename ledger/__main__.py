@@ -1,0 +1,5 @@
+"""`python -m ledger` is `turn-ledger`."""
+
+from ledger.cli import main
+
+main()
