@@ -45,6 +45,9 @@ def bomb(folder: Path, kind: str, size: int) -> int:
         for first in range(0, size // each, _BATCH):
             store.append("c", [stop(str(i)) for i in range(first, first + _BATCH)])
         return len(range(0, size // each, _BATCH)) * _BATCH
+    if kind == "our record":
+        store.append("c", [{**stop("a"), "text": "x" * size}])
+        return 1
     if kind == "foreign records":
         log_path(folder).parent.mkdir(parents=True, mode=0o700)
         with log_path(folder).open("wb") as file:

@@ -237,6 +237,14 @@ def test_memory_is_bounded_by_the_largest_line(tmp_path, kind):
         assert grown < 4.5 * SCALE + 8_000_000, call
 
 
+def test_a_large_record_costs_a_few_times_its_size(tmp_path):
+    """Reading a record of ours takes its own size three times (its result is one), checking it twice."""
+    bomb(tmp_path, "our record", SCALE)
+
+    for call, grown in measured(tmp_path, ["read", "scan", "verify", "append"]).items():
+        assert grown < (3.2 if call in ("read", "scan") else 2.5) * SCALE + 2_000_000, call
+
+
 def test_a_long_log_is_not_read_to_append_or_to_read_its_end(tmp_path):
     """Appending, reading the end and waiting read some blocks of a long log, and verify little memory."""
     bomb(tmp_path, "records", SCALE)
