@@ -79,7 +79,7 @@ class ConflictsWithoutFields(SimpleStore):
 
     def conflict(self, conversation: str, expect: int, found: int) -> None:
         error = RuntimeError("conflict")
-        error.code = "store-conflict"  # type: ignore[attr-defined]
+        error.code = "store-conflict"
         raise error
 
 
