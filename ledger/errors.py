@@ -65,8 +65,12 @@ class ConversationUnknown(LedgerError):
     conversation: str
     where: str
     """The store."""
+    like: int = 0
+    """How many ids there begin so."""
 
     def message(self) -> str:
+        if self.like:
+            return f"{self.like} conversations in {self.where} begin with {self.conversation!r}"
         return (
             f"no conversation {self.conversation!r} in {self.where}; `turn-ledger list` shows "
             "what is there, --store names another place"

@@ -12,5 +12,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        sys.exit("turn-ledger: the command line needs an extra: pip install 'turn-ledger[cli]'")
+        message = "turn-ledger: the command line needs an extra: pip install 'turn-ledger[cli]'"
+        print(message, file=sys.stderr)
+        sys.exit(2)
     run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -12,28 +11,28 @@ from typing import Annotated, Any
 import typer
 
 from ledger.cli import reading, removing, writing
-from ledger.cli.output import OutputClosed, OutputFailed, abandon_output, fail, finish, tell, warn
+from ledger.cli.output import (
+    OutputClosed,
+    OutputFailed,
+    abandon_output,
+    default_store,
+    fail,
+    finish,
+    tell,
+    warn,
+)
 from ledger.errors import LedgerError
 
 app = typer.Typer(
     name="turn-ledger",
     help="Conversations kept as append-only logs: import, branch, merge and inspect them.",
-    epilog="Exit codes: 0 done · 1 damage found · 2 wrong usage · 3 not found · 4 refused · "
+    epilog="Exit codes: 0 done · 1 a fault of this program · 2 wrong usage · 3 not found · 4 refused · "
     "5 the store failed, or is not fit · 6 the input cannot be kept or read · 7 the output cannot "
-    "be written. With --json an error is one JSON object on stderr.",
+    "be written · 8 damage found. With --json an error is one JSON object on stderr.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def default_store() -> Path:
-    """Return the folder of the store: TURN_LEDGER_STORE, else under XDG_DATA_HOME."""
-    named = os.environ.get("TURN_LEDGER_STORE")
-    if named:
-        return Path(named).expanduser()
-    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data).expanduser() / "turn-ledger"
 
 
 def _version(wanted: bool) -> None:
@@ -48,9 +47,10 @@ def _version(wanted: bool) -> None:
 def _options(
     context: typer.Context,
     store: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--store",
+            metavar="DIR",
             help="The folder of the store. Default: $TURN_LEDGER_STORE, else turn-ledger under "
             "$XDG_DATA_HOME (~/.local/share).",
             show_default=False,
@@ -60,7 +60,9 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    context.obj = store if store is not None else default_store()
+    if store == "":
+        raise typer.BadParameter("--store is given without a folder")
+    context.obj = Path(store).expanduser() if store is not None else default_store()
 
 
 reading.add_to(app)

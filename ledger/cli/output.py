@@ -25,7 +25,6 @@ from ledger.turns.view import SHORTEST_PART
 from ledger.views.text import printable
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Id = Annotated[str, typer.Argument(help="The conversation's id.", show_default=False)]
 TurnName = Annotated[
     str,
     typer.Argument(help="A turn: its number, its id, or a part of its id.", show_default=False),
@@ -70,6 +69,16 @@ def _note(line: str | dict[str, Any]) -> None:
         print(line if isinstance(line, str) else json.dumps(line), file=sys.stderr)
 
 
+def default_store() -> Path:
+    """Return the folder of the store: TURN_LEDGER_STORE, else under XDG_DATA_HOME."""
+    named = os.environ.get("TURN_LEDGER_STORE")
+    if named:
+        return Path(named).expanduser()
+    data = os.environ.get("XDG_DATA_HOME", "")
+    above = Path(data) if os.path.isabs(data) else Path("~/.local/share").expanduser()
+    return above / "turn-ledger"
+
+
 def fail(error: LedgerError, *, as_json: bool = False) -> int:
     """Print an error on stderr, with its code, and return the exit code of its kind."""
     tell(error.message(), error.code, as_json=as_json)
@@ -89,14 +98,36 @@ def opened(context: typer.Context, id: str) -> Conversation:
 
 
 def conversation(context: typer.Context, id: str) -> Conversation:
-    """Open a conversation that must be there.
+    """Open a conversation that must be there, by its id or the beginning of it that only it has.
 
     Raises: conversation-unknown.
     """
-    chat = opened(context, id)
-    if not chat.store.read(id):
-        raise ConversationUnknown(conversation=id, where=str(context.obj))
-    return chat
+    store = store_of(context)
+    if store.read_end(id):
+        return open_conversation(id, store=store)
+    begin = [name for name in store.conversations() if name.startswith(id)]
+    if len(begin) != 1:
+        raise ConversationUnknown(conversation=id, where=str(context.obj), like=len(begin))
+    return open_conversation(begin[0], store=store)
+
+
+def complete_id(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of the store that begin so, for the shell's completion."""
+    try:
+        store = FolderStore(context.find_root().params.get("store") or default_store())
+        return [name for name in store.conversations() if name.startswith(incomplete)]
+    except LedgerError:
+        return []
+
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        help="The conversation's id, or the beginning of it.",
+        show_default=False,
+        autocompletion=complete_id,
+    ),
+]
 
 
 def of_each(names: list[str], work: Callable[[str], T], *, as_json: bool) -> tuple[list[T], int]:
@@ -237,7 +268,7 @@ def _block(mark: str, value: Any) -> list[str]:
 
 def _wrapped(line: str, indent: int) -> list[str]:
     """Break a line between words for a terminal; what goes into a pipe stays as it is."""
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return [line]
     room = max(20, width() - indent)
     return textwrap.wrap(line, room, drop_whitespace=False, break_on_hyphens=False) or [""]

@@ -35,6 +35,9 @@ from ledger.stores.doctor import examine
 from ledger.turn import Turn
 from ledger.views.text import one_line, printable
 
+DAMAGE = 8
+"""The exit code of who finds damage."""
+
 
 class ExportFormat(StrEnum):
     """What `export` can write."""
@@ -209,6 +212,8 @@ def export(
     Example: turn-ledger export alex --format markdown -o alex.md
     """
     chat = conversation(context, id)
+    if format is ExportFormat.json and turn is not None:
+        raise typer.BadParameter("--turn is for --format markdown; JSON is the whole conversation")
     if format is ExportFormat.json:
         write_out(export_json(chat), output)
     else:
@@ -244,7 +249,7 @@ def verify(
     if code:
         raise typer.Exit(code)
     if any(report.damaged for report in reports):
-        raise typer.Exit(1)
+        raise typer.Exit(DAMAGE)
 
 
 def doctor(

@@ -98,6 +98,8 @@ def merge(
         raise typer.BadParameter("give --pick TURN or --text TEXT")
     chat = conversation(context, id)
     merged = [named(chat, turn) for turn in turns]
+    if len(set(merged)) != len(merged):
+        raise typer.BadParameter("a turn is named twice")
     by = _by(chat, merged, pick, text or "")
     turn = chat.merge(merged, by, onto=... if onto is None else named(chat, onto))
     say_json(turn_json(turn)) if as_json else say(turn_text(turn))

@@ -22,6 +22,7 @@ _CHECKS = (
     "ability_checks",
     "adding_checks",
     "bytes_checks",
+    "erase_checks",
     "identity_checks",
     "machine",
     "process_checks",

@@ -15,7 +15,8 @@ _METHODS = {
     "delete": ["delete"],
     "conversations": ["conversations"],
     "copying": ["raw", "adopt"],
-    "verify": ["verify"],
+    "verify": ["verify", "damage"],
+    "erase": ["erase"],
     "blobs": ["blobs"],
 }
 """What a store has that has an ability."""

@@ -30,7 +30,8 @@ ABILITIES: Final[dict[str, str]] = {
     "tearing": "those bytes can end anywhere, as after a crash",
     "seals": "those bytes are the sealed lines of the format, and are checked when read",
     "copying": "raw() copies a log out whole, adopt() puts one in",
-    "verify": "verify() checks every line of a log",
+    "verify": "verify() checks every line of a log, damage() lists what is damaged",
+    "erase": "erase() takes out what a turn says",
     "blobs": "blobs keeps attachments",
 }
 """What a store may lack, by name. What is not here, every store can do."""
@@ -41,6 +42,7 @@ _IMPLIED = {
     "seals": ["raw"],
     "copying": ["seals"],
     "verify": ["seals"],
+    "erase": ["seals"],
 }
 HOOKS: Final = frozenset(
     {

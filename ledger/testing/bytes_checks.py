@@ -233,12 +233,14 @@ class BytesChecks(Bench):
         for text in ("a", "b", "c"):
             store.append("c", notes(text))
         assert store.verify("c").counts == {"sealed": 3}
+        assert store.damage("c") == []
         assert not store.verify("c").damaged
         bad = self.read_bytes(store, "c").replace(b'"data":"b"', b'"data":"z"')
         self.write_bytes(store, "c", bad)
         report = store.verify("c")
         assert (report.records, report.damaged) == (3, True)
         assert [(one.what, one.seq) for one in report.findings] == [("suspect", 2)]
+        assert [(one.what, one.seq) for one in store.damage("c")] == [("suspect", 2)]
 
 
 def damaged(data: bytes) -> dict[str, bytes]:

@@ -30,6 +30,8 @@ class IdentityChecks(Bench):
             "raw": lambda name: store.raw(name),
             "adopt": lambda name: store.adopt(name, b"x\n"),
             "verify": lambda name: store.verify(name),
+            "damage": lambda name: store.damage(name),
+            "erase": lambda name: store.erase(name, "t"),
         }
         accepted = []
         for method, call in calls.items():

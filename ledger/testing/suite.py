@@ -20,6 +20,7 @@ from ledger.testing.ability_checks import AbilityChecks
 from ledger.testing.adding_checks import AddingChecks
 from ledger.testing.bench import refuse_changes
 from ledger.testing.bytes_checks import BytesChecks
+from ledger.testing.erase_checks import EraseChecks
 from ledger.testing.identity_checks import IdentityChecks
 from ledger.testing.machine import MachineChecks
 from ledger.testing.process_checks import ProcessChecks
@@ -37,6 +38,7 @@ class StoreSuite(
     ProcessChecks,
     WaitChecks,
     BytesChecks,
+    EraseChecks,
     MachineChecks,
 ):
     """Every check there is. Subclass it, with a name that begins with `Test`."""

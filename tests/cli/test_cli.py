@@ -148,6 +148,36 @@ def test_turns_are_added_merged_and_the_head_moved(cli, alex):
     assert json.loads(cli("head", "alex", "--json")[1])["ordinal"] == 2
 
 
+def test_conversations_are_named_by_the_beginning_of_their_id(cli):
+    """A beginning that one id has names it; one that several have is refused with how many."""
+    cli("import", str(EXPORT))
+    cli("add", "other", "a", "b")
+    assert "◂ head" in cli("tree", "oth")[1]
+    code, _, err = cli("tree", FRACTIONS[:8])
+    assert (code, "2 conversations" in err) == (3, True)
+
+
+def test_the_shell_completes_ids(cli, tmp_path):
+    """Completion gives the ids of the store that begin as typed."""
+    cli("add", "alex", "a", "b")
+    cli("add", "ben", "a", "b")
+    done = subprocess.run(
+        [sys.executable, "-m", "ledger.cli"],
+        env={
+            **os.environ,
+            "TURN_LEDGER_STORE": str(tmp_path / "store"),
+            "_TURN_LEDGER_COMPLETE": "complete_bash",
+            "_PYTHON _M LEDGER.CLI_COMPLETE": "complete_bash",
+            "COMP_WORDS": "turn-ledger tree al",
+            "COMP_CWORD": "2",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["alex"]
+
+
 def test_add_reads_standard_input(cli):
     """`-` takes a text from standard input, and a new id begins a conversation."""
     code, _, _ = cli("add", "new", "-", "answered", given="asked\nin two lines\n")
@@ -171,19 +201,19 @@ def test_export_writes_a_new_file_for_its_owner_only(cli, alex, tmp_path):
 def test_export_to_a_place_that_cannot_be_written_is_a_users_error(cli, alex, tmp_path):
     """A missing folder is named; there is no traceback."""
     code, _, err = cli("export", "alex", "-o", str(tmp_path / "no" / "out.json"))
-    assert code == 2
-    assert "cannot be written" in err
+    assert code == 7
+    assert "no/out.json" in err
 
 
 def test_verify_finds_a_changed_byte(cli, alex, tmp_path):
-    """A clean store verifies with 0; a changed byte is named and ends with 1."""
+    """A clean store verifies with 0; a changed byte is named and ends with 8."""
     assert cli("verify")[0] == 0
     log = tmp_path / "store" / "conversations" / "alex.jsonl"
     data = log.read_bytes().replace(b"Because.", b"Because!", 1)
     log.write_bytes(data)
 
     code, out, _ = cli("verify", "alex")
-    assert code == 1
+    assert code == 8
     assert "suspect" in out
 
 
@@ -198,6 +228,10 @@ def test_verify_finds_a_changed_byte(cli, alex, tmp_path):
         (["merge", "alex", "2", "3"], 2, "--pick"),
         (["merge", "alex", "2", "3", "--pick", "1"], 2, "not one of"),
         (["merge", "alex", "2", "3", "--pick", "2", "--text", "x"], 2, "--pick"),
+        (["merge", "alex", "2", "2", "--pick", "2"], 2, "twice"),
+        (["export", "alex", "--turn", "2"], 2, "--format markdown"),
+        (["--store", "", "list"], 2, "without a folder"),
+        (["--store", __file__, "list"], 5, "a file, not a folder"),
         (["nonsense"], 2, "No such command"),
         (["add", "alex", "-", "-"], 2, "standard input"),
         (["verify", "nobody"], 3, "conversation-unknown"),
@@ -295,7 +329,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path):
     """Where typer is missing, one sentence names the extra."""
     code = "import sys; sys.modules['typer'] = None\nfrom ledger.cli import main\nmain()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "turn-ledger[cli]" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ledger.errors import RecordInvalid, StoreConflict
 from ledger.records import codec, ids
-from ledger.stores.base import Position, Records
+from ledger.stores.base import Erased, Position, Records
 from ledger.stores.blobs import MemoryBlobs
 from ledger.stores.memory import MemoryStore
 from tests.testing.simple_stores import LinesStore, SimpleStore
@@ -74,13 +74,15 @@ class ExpectsNothingAsNone(SimpleStore):
         super().check_expect(conversation, expect or None, found)
 
 
+class _Conflict(Exception):
+    code = "store-conflict"
+
+
 class ConflictsWithoutFields(SimpleStore):
     """Says that there is a conflict, and not which."""
 
     def conflict(self, conversation: str, expect: int, found: int) -> None:
-        error = RuntimeError("conflict")
-        error.code = "store-conflict"  # type: ignore[attr-defined]
-        raise error
+        raise _Conflict
 
 
 class ConflictsTheWrongWayRound(SimpleStore):
@@ -736,6 +738,26 @@ class AdoptsOverAnother(MemoryStore):
         if data:
             self.delete(conversation)
         return super().adopt(conversation, data)
+
+
+class ErasesFromSight(MemoryStore):
+    """Hides an erased turn from readers, and keeps its bytes."""
+
+    def erase(self, conversation: str, turn: str, *, expect: int | None = None) -> Erased:
+        data = self.raw(conversation)
+        done = super().erase(conversation, turn, expect=expect)
+        self.hidden = {**getattr(self, "hidden", {}), conversation: data} if done else {}
+        return done
+
+    def bytes_kept(self, conversation: str) -> bytes:
+        return self.raw(conversation) + getattr(self, "hidden", {}).get(conversation, b"")
+
+
+class LeavesAttachments(MemoryStore):
+    """Removes a conversation, and leaves its attachments for ever."""
+
+    def _sweep(self, gone: bytes) -> tuple[list[str], list[str]]:
+        return [], []
 
 
 class _NoBytes(MemoryBlobs):

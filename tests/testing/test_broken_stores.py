@@ -84,6 +84,8 @@ FOUND_BY: dict[str, str] = {
     "ReusesSalts": "bytes_are_sealed_lines old_position_conflicts_after_making_anew",
     "TrustsEveryByte": "no_altered_byte_is_handed_out an_unfinished_batch_is_void",
     "AdoptsOverAnother": "a_copy_replaces_nothing",
+    "ErasesFromSight": "erased_content_is_gone",
+    "LeavesAttachments": "erasing_takes_its_attachments deleting_takes_its_attachments",
     "HasEmptyAttachments": "missing_attachments_are_named",
     "StaysLockedInAFork": "both_sides_of_a_fork_go_on",
 }
@@ -105,6 +107,8 @@ def suite_of(fault: str) -> type[StoreSuite]:
     bases = {SimpleStore: SimpleSuite, LinesStore: LinesSuite, MemoryStore: MemorySuite}
     base: Any = next(suite for kind, suite in bases.items() if issubclass(store, kind))
     hooks: dict[str, Any] = {"open_store": staticmethod(partial(places.open_broken, fault))}
+    if hasattr(store, "bytes_kept"):
+        hooks["read_bytes"] = lambda self, store, conversation: store.bytes_kept(conversation)
     if fault not in WITH_PROCESSES:
         hooks |= {"patience_s": 0.7, "lacks": {**base.lacks, "processes": "to be quick"}}
     return type(fault, (base,), hooks)
