@@ -87,7 +87,10 @@ def body(record: Mapping[str, Any]) -> bytes:
     plain = {k: v for k, v in record.items() if k != "seq" and k != "ledger"}
     _check_record(plain)
     values.check(plain)
-    text = escaped(_encoder.encode(plain))
+    buffer = bytearray()
+    _encoder.encode_into(plain, buffer)  # Out of memory, `encode` of msgspec 0.23 ends the process.
+    text = escaped(bytes(buffer))
+    del buffer
     if len(text) > values.SIZE_LIMIT_BYTES:
         raise RecordTooLarge(size_bytes=len(text), limit_bytes=values.SIZE_LIMIT_BYTES)
     return text
