@@ -72,6 +72,19 @@ class Home:
             reason="the folder was removed or replaced while this store was open",
         )
 
+    def entries(self) -> list[tuple[str, str | None, bool]]:
+        """Return all names, each with the conversation whose log has it, and whether it is a plain file."""
+        if not self.is_there():
+            return []
+        place = self.conversations
+        found = []
+        with files.naming(place), os.scandir(place) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    plain = files.is_plain(entry.stat(follow_symlinks=False))
+                    found.append((entry.name, names.conversation_of(entry.name), plain))
+        return found
+
     def make(self) -> None:
         """Make the folder if it is not there, durably. Raises: store-read-only, store-denied."""
         if not self.is_there():
