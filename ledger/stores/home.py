@@ -48,7 +48,9 @@ class Home:
                 raise self.removed() from None
             return False
         except NotADirectoryError as error:
-            raise StoreIO(where=self.folder, reason="it is a file, not a folder") from error
+            if files.is_plain(os.lstat(self.folder)):
+                raise StoreIO(where=self.folder, reason="it is a file, not a folder") from error
+            raise files.named(error, self.folder) from error
         except OSError as error:
             raise files.named(error, self.conversations) from error
         identity = (found.st_dev, found.st_ino)
