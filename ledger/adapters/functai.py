@@ -53,7 +53,7 @@ class FunctaiStore:
         trees = os.path.join(folder, "trees")
         try:
             files.Files().make_folder(trees)
-        except OSError:
+        except (OSError, LedgerError):
             if not os.path.isdir(trees):
                 return None
         return FolderEvents(trees)

@@ -277,9 +277,12 @@ def is_place(line: bytes, text: bytes, turn: str) -> bool:
     if line == text.ljust(len(line)):
         return True
     planned, found = codec.find_seal(text), codec.find_seal(line)
-    if found is not None:
-        return planned is not None and planned.chain == found.chain
     record = codec.decode_plain(line)
+    if found is not None:
+        if planned is None or (found.seq, found.i, found.n) != (planned.seq, planned.i, planned.n):
+            return False
+        # Half overwritten, the chain may be of both; then the line still says whose it is.
+        return found.chain == planned.chain or (record is not None and concerns(record, turn))
     if record is None or record["kind"] == "erased" or concerns(record, turn):
         return True
     other = record.get("turn")

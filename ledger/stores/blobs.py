@@ -158,7 +158,8 @@ class FolderBlobs:
         path = self._path(sha256)
         self._check_trusted(os.path.dirname(path))
         try:
-            stream = io.BufferedReader(_Checked(path, sha256, self._calls), _CHUNK)
+            file = files.Descriptor(path, os.O_RDONLY)
+            stream = io.BufferedReader(_Checked(file, sha256, self._calls), _CHUNK)
         except FileNotFoundError:
             raise _missing(sha256) from None
         self._seen.add(sha256)
@@ -209,8 +210,8 @@ class FolderBlobs:
 class _Checked(io.RawIOBase):
     """The bytes of a file, hashed as they are read and compared at the end."""
 
-    def __init__(self, path: str, sha256: str, calls: files.Files) -> None:
-        self._file = files.Descriptor(path, os.O_RDONLY)
+    def __init__(self, file: files.Descriptor, sha256: str, calls: files.Files) -> None:
+        self._file = file
         self._sha256 = sha256
         self._calls = calls
         self._digest = hashlib.sha256()

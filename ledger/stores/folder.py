@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -50,6 +50,7 @@ from ledger.stores import (
     plans,
     reading,
     removing,
+    repairing,
     whole,
 )
 from ledger.stores import verify as verifying
@@ -342,6 +343,30 @@ class FolderStore:
                 removing.drop_plan(log)
         return report
 
+    def repair(
+        self, conversation: str, *, copy: bytes | None = None, really: bool = True
+    ) -> repairing.Repaired:
+        """Put right what of a damaged log can be proven; nothing is thrown away (`repairing`).
+
+        Args: copy: the log as it was at another time. really: False: say what would be done.
+        """
+        return self._mend(
+            conversation, lambda log, f: repairing.repair(log, f, copy, really=really)
+        )
+
+    def undo_repair(self, conversation: str) -> repairing.Repaired:
+        """Put back what the last repair of a log changed."""
+        return self._mend(conversation, repairing.undo)
+
+    def _mend(self, conversation: str, work: Callable[..., T]) -> T:
+        self._check(conversation)
+        log, deadline = self._home.log(conversation), time.monotonic() + self._lock_timeout_s
+        with self._locked(log.lock, deadline):
+            self._settle(log, deadline, whole=True)
+            with files.naming(log.data), locks.acquire(log.data, deadline, create=False) as file:
+                self._forget(conversation)
+                return handout.shallow(lambda: work(log, file))
+
     def _settle(self, log: reading.Log, deadline: float, *, whole: bool = False) -> None:
         """Finish what a process began to remove and did not finish. The append lock is held.
 
@@ -466,7 +491,7 @@ class FolderStore:
         One whose log cannot be read is among them: it may hold records, and asked for them says why
         it does not give them.
         """
-        found = [c for _, c, plain in self._entries() if c is not None and plain]
+        found = [c for _, c, plain in self._home.entries() if c is not None and plain]
         return sorted(filter(self._holds_a_record, found))
 
     def foreign_files(self) -> list[str]:
@@ -476,22 +501,9 @@ class FolderStore:
         """
         return sorted(
             name
-            for name, conversation, plain in self._entries()
+            for name, conversation, plain in self._home.entries()
             if not (plain and (conversation is not None or names.may_be_ours(name)))
         )
-
-    def _entries(self) -> list[tuple[str, str | None, bool]]:
-        """Return all names, each with the conversation whose log has it, and whether it is a plain file."""
-        if not self._home.is_there():
-            return []
-        place = self._home.conversations
-        found = []
-        with files.naming(place), os.scandir(place) as entries:
-            for entry in entries:
-                with suppress(FileNotFoundError):
-                    plain = files.is_plain(entry.stat(follow_symlinks=False))
-                    found.append((entry.name, names.conversation_of(entry.name), plain))
-        return found
 
     def _holds_a_record(self, conversation: str) -> bool:
         log = self._home.log(conversation)

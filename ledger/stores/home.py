@@ -48,7 +48,9 @@ class Home:
                 raise self.removed() from None
             return False
         except NotADirectoryError as error:
-            raise StoreIO(where=self.folder, reason="it is a file, not a folder") from error
+            if files.is_plain(os.lstat(self.folder)):
+                raise StoreIO(where=self.folder, reason="it is a file, not a folder") from error
+            raise files.named(error, self.folder) from error
         except OSError as error:
             raise files.named(error, self.conversations) from error
         identity = (found.st_dev, found.st_ino)
@@ -69,6 +71,19 @@ class Home:
             where=self.conversations,
             reason="the folder was removed or replaced while this store was open",
         )
+
+    def entries(self) -> list[tuple[str, str | None, bool]]:
+        """Return all names, each with the conversation whose log has it, and whether it is a plain file."""
+        if not self.is_there():
+            return []
+        place = self.conversations
+        found = []
+        with files.naming(place), os.scandir(place) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    plain = files.is_plain(entry.stat(follow_symlinks=False))
+                    found.append((entry.name, names.conversation_of(entry.name), plain))
+        return found
 
     def make(self) -> None:
         """Make the folder if it is not there, durably. Raises: store-read-only, store-denied."""

@@ -1,7 +1,8 @@
 """Names of a conversation's files, and which ids would share one. Decisions only; no I/O.
 
 <id>.jsonl the log, <id>.lock the append lock (never deleted), <id>.torn-<n> bytes set aside,
-<id>.erase an open erasure, <id>.new-<random> a file that has no name yet. No two ids make the same name: an
+<id>.repaired-<n> and <id>.undone-<n> what a repair changed, <id>.erase an open erasure, <id>.new-<random> a
+file that has no name yet. No two ids make the same name: an
 id is followed by exactly one of these endings.
 """
 
@@ -16,7 +17,7 @@ from ledger.records import ids
 LOG = ".jsonl"
 LOCK = ".lock"
 
-_SIDE = re.compile(r"\.(torn-[0-9]+|erase|new-[0-9a-f]+)")
+_SIDE = re.compile(r"\.((torn|repaired|undone)-[0-9]+|erase|new-[0-9a-f]+)")
 _BESIDE = re.compile(rf"(.+)({re.escape(LOCK)}|{_SIDE.pattern})")
 
 
@@ -52,6 +53,14 @@ def may_be_ours(name: str) -> bool:
 def is_torn(name: str, conversation: str) -> bool:
     """Say whether a file holds bytes set aside from this conversation's log."""
     return is_side_file(name, conversation) and name[len(conversation) :].startswith(".torn-")
+
+
+def holds_content(name: str, conversation: str) -> bool:
+    """Say whether a side file holds bytes of the log: set aside, or changed by a repair."""
+    ending = name[len(conversation) :]
+    return is_side_file(name, conversation) and ending.startswith(
+        (".torn-", ".repaired-", ".undone-")
+    )
 
 
 def taken_by(name: str, there: Iterable[str]) -> str | None:

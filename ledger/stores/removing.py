@@ -162,8 +162,8 @@ def _remove_side_files(home: Home, log: Log, goes: Callable[[str], bool]) -> lis
             path = os.path.join(home.conversations, name)
             if path == log.plan or not names.is_side_file(name, log.conversation):
                 continue
-            unnamed = not names.is_torn(name, log.conversation)
-            if (unnamed or goes(path)) and _remove(log, path):
+            holds = names.holds_content(name, log.conversation)
+            if (not holds or goes(path)) and _remove(log, path):
                 gone.append(path)
         if gone:
             log.files.flush_folder(home.conversations)

@@ -116,7 +116,7 @@ def test_message_holds_no_content(cls: type[LedgerError]) -> None:
 NEXT = {
     errors.ConversationIdInvalid: "use 1 to 200 letters",
     errors.SignatureChanged: "rename",
-    errors.Opaque: "give it a type",
+    errors.Opaque: "change the program's",
     errors.Busy: "wait for it",
     errors.BusyWaiting: "answer",
     errors.TurnUnknown: "list the turns",

@@ -6,12 +6,14 @@ import errno
 import hashlib
 import io
 import os
+import subprocess
+import sys
 
 import pytest
 
 from ledger.errors import AttachmentMissing, StoreCorrupt, StoreFull, StoreLink
 from ledger.stores.blobs import FolderBlobs, MemoryBlobs
-from tests.stores.support import Failing, Recorded, error
+from tests.stores.support import ROOT, Failing, Recorded, error
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -42,6 +44,24 @@ def test_missing(blobs):
         with pytest.raises(AttachmentMissing):
             blobs.open(name)
         assert not blobs.has(name)
+
+
+def test_missing_leaves_nothing_half_made(tmp_path):
+    """Asking for bytes that are not there says nothing but that, in a Python that tells all."""
+    code = (
+        "import sys\nfrom ledger.errors import AttachmentMissing\n"
+        "from ledger.stores.blobs import FolderBlobs\n"
+        "try:\n    FolderBlobs(sys.argv[1]).open('0' * 64)\nexcept AttachmentMissing:\n    pass\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "ignore", "-c", code, str(tmp_path / "s")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_where_they_lie(tmp_path):

@@ -1,0 +1,124 @@
+"""Damage put right in place, as far as it can be proven (`records.healing`), and undone again.
+
+What is changed is written down first, in `<id>.repaired-<n>`: offset, the bytes that stood there, the bytes
+that were put there, and why. So no byte is thrown away, a process may die at any step, and repairing or
+undoing once more goes on from there. No length changes: readers remember offsets.
+
+The caller holds the append lock and the log's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from ledger.records import healing
+from ledger.stores import files, lines, verify
+from ledger.stores.files import Descriptor
+from ledger.stores.reading import Log
+
+_RECORD = re.compile(r"\.repaired-([0-9]+)")
+
+
+class Repaired(msgspec.Struct, kw_only=True):
+    """What repairing a log did, and how it stands now. True when it changed anything."""
+
+    conversation: str
+    changes: list[healing.Change] = []
+    """What was put right, in order; in an undoing, what was put back."""
+    record: str | None = None
+    """The file beside the log that says so."""
+    report: verify.Report
+    """What checking the log finds now."""
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+
+def repair(log: Log, file: Descriptor, copy: bytes | None, *, really: bool = True) -> Repaired:
+    """Put right what can be proven. Reads the whole log into memory.
+
+    Args: copy: the log as it was at another time. really: False: say what would be done, do nothing.
+    """
+    source = lines.FileSource(file, log.files)
+    found = healing.changes(source.read(0, source.size), log.conversation, copy)
+    record = None
+    if found and really:
+        record = _write_down(log, found)
+        _put(log, file, found)
+    return Repaired(
+        conversation=log.conversation, changes=found, record=record, report=_check(log, file)
+    )
+
+
+def undo(log: Log, file: Descriptor) -> Repaired:
+    """Put back what the last repair changed, where its bytes still stand."""
+    last = max(_records(log), default=None)
+    if last is None:
+        return Repaired(conversation=log.conversation, report=_check(log, file))
+    path = f"{log.stem}.repaired-{last}"
+    with files.naming(path), Descriptor(path, os.O_RDONLY) as kept:
+        source = lines.FileSource(kept, log.files)
+        written = msgspec.json.decode(source.read(0, source.size), type=list[_Written])
+    found = healing.undone([w.change() for w in written])
+    data = lines.FileSource(file, log.files)
+    there = [c for c in found if data.read(c.offset, len(c.before)) == c.before]
+    _put(log, file, there)
+    undone = f"{log.stem}.undone-{last}"
+    with files.naming(path):
+        log.files.replace(path, undone)
+        log.files.flush_folder(os.path.dirname(path))
+    name = os.path.basename(undone)
+    return Repaired(
+        conversation=log.conversation, changes=there, record=name, report=_check(log, file)
+    )
+
+
+class _Written(msgspec.Struct):
+    """A change as it is written down: bytes as text of one character each, so that names stay legible."""
+
+    offset: int
+    before: str
+    after: str
+    why: str
+
+    def change(self) -> healing.Change:
+        before, after = self.before.encode("latin-1"), self.after.encode("latin-1")
+        return healing.Change(self.offset, before, after, self.why)
+
+
+def _write_down(log: Log, found: Iterable[healing.Change]) -> str:
+    written = [
+        _Written(c.offset, c.before.decode("latin-1"), c.after.decode("latin-1"), c.why)
+        for c in found
+    ]
+    number = max(_records(log), default=0) + 1
+    path = f"{log.stem}.repaired-{number}"
+    with files.naming(path):
+        with Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
+            files.write_at(file, log.files, msgspec.json.encode(written), 0)
+            log.files.flush(file.number)
+        log.files.flush_folder(os.path.dirname(path))
+    return os.path.basename(path)
+
+
+def _put(log: Log, file: Descriptor, found: Iterable[healing.Change]) -> None:
+    with files.naming(file.path):
+        for change in found:
+            files.write_at(file, log.files, change.after, change.offset)
+        log.files.flush(file.number)
+
+
+def _records(log: Log) -> list[int]:
+    folder, stem = os.path.split(log.stem)
+    with files.naming(folder):
+        listed = os.listdir(folder)
+    matches = [_RECORD.fullmatch(n[len(stem) :]) for n in listed if n.startswith(stem)]
+    return [int(found[1]) for found in matches if found is not None]
+
+
+def _check(log: Log, file: Descriptor) -> verify.Report:
+    return verify.verify(lines.FileSource(file, log.files), log.conversation)
