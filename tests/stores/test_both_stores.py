@@ -173,9 +173,30 @@ def test_conversations_are_sorted(store):
     assert store.conversations() == ["0", "B", "a.b", "b"]
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".a", "-a", "a/b", "..", "a b", "a\n", "é", "a" * 201, None, 1]
-)
+UNSAFE = [
+    *(
+        "",
+        ".",
+        "..",
+        ".a",
+        "-a",
+        "_a",
+        "a/b",
+        "/etc/x",
+        "../x",
+        "a/../b",
+        "a\\b",
+        "C:\\x",
+        "C:x",
+        "a:b",
+    ),
+    *("a b", " a", "a ", "a\n", "\na", "a\0b", "a\tb", "%2e%2e", "a%2fb", "~a", "$a", "a;b", "a*"),
+    *("é", "e\u0301", "\uff41", "\u0430", "a\u200b", "\u202ea", "\U0001f600", "\ud800", "\u0661"),
+    *("a" * 201, "a" * 100_000, None, 1, b"a", ["a"]),
+]
+
+
+@pytest.mark.parametrize("name", UNSAFE, ids=lambda name: ascii(name)[:20])
 def test_unsafe_ids_are_refused_everywhere(store, name):
     """An id that is no safe file name is refused at every entrance."""
     for call in (
