@@ -377,6 +377,7 @@ class Conversation:
             with self._log.lock:
                 self._log.append(making.decide)
                 if making.repeats is not None:
+                    self._log.confirm()  # Who recorded it may have died before it was durable.
                     return self._turn(making.repeats)
                 if making.waits_for is None:
                     self._view.cursor = Cursor.branch_of(making.turn)

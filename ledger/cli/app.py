@@ -103,6 +103,8 @@ def run() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
+        if sys.stdout is None:  # It was closed before we began.
+            raise OutputFailed("the output cannot be written: there is no standard output")
         code = _run(arguments, as_json=as_json)
         finish()
     except OutputClosed:

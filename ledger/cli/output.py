@@ -181,9 +181,8 @@ def say(text: str) -> None:
 
 def finish() -> None:
     """Write out what is still held back."""
-    if sys.stdout is not None:
-        with _writing():
-            sys.stdout.flush()
+    with _writing():
+        sys.stdout.flush()
 
 
 def abandon_output() -> None:
@@ -198,8 +197,6 @@ def abandon_output() -> None:
 @contextmanager
 def _writing(where: str = "") -> Iterator[None]:
     """Turn the system's errors inside into ours."""
-    if not where and sys.stdout is None:
-        raise OutputFailed("the output cannot be written: there is no standard output")
     try:
         yield
     except BrokenPipeError as error:
@@ -360,13 +357,13 @@ def write_out(text: str | bytes, path: Path | None) -> None:
             sys.stdout.buffer.write(data)
             sys.stdout.flush()
         return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise typer.BadParameter(f"{path} exists; choose another name") from None
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
     with _writing(str(path)):
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise typer.BadParameter(
-                f"{printable(str(path))} exists; choose another name"
-            ) from None
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)

@@ -130,7 +130,7 @@ class FolderStore:
 
         All or none become visible; they are flushed to disk, and so is the name of a new file, when
         this returns. Order within `records` is kept; each is given its `seq`. No records: nothing is
-        written or made, `expect` is checked.
+        written or made, `expect` is checked, and what is there is flushed, whoever wrote it.
         Args: expect: how many records the caller has seen, as an int or a `Position`; None: do not
         ask.
         Returns: how many records the conversation holds now, as a `Position`.
@@ -149,10 +149,26 @@ class FolderStore:
             position = self.read_end(conversation)
             if expect is not None and not agrees(expect, position):
                 raise _conflict(conversation, expect, position)
+            if position:
+                self._flush(conversation)
             return position
         position = handout.with_room(lambda: self._append(conversation, bodies, expect))
         self._wake(conversation)
         return position
+
+    def _flush(self, conversation: str) -> None:
+        """Make durable what is there: its writer may have died before it did. Raises: store-unknown."""
+        log = self._home.log(conversation)
+        if conversation in self._owed:
+            deadline = time.monotonic() + self._lock_timeout_s
+            with self._locked(log.lock, deadline), self._data(log, deadline, None) as locked:
+                self._pay(log, locked)
+        with suppress(FileNotFoundError), files.Descriptor(log.data, os.O_RDONLY) as file:
+            self._home.make_name_durable(log, file)
+            try:
+                log.files.flush(file.number)
+            except OSError as error:
+                raise StoreUnknown(where=log.data, reason="the flush to disk failed") from error
 
     def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
         log = self._home.log(conversation)

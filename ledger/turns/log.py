@@ -101,6 +101,10 @@ class Log:
                     continue
                 return self.read()
 
+    def confirm(self) -> None:
+        """Return when all that was read is as durable as the store makes it, whoever recorded it."""
+        self.store.append(self.conversation, [])
+
     def erase(
         self, turn: str, decide: Callable[[History], list[NewRecord]]
     ) -> tuple[History, Erased]:

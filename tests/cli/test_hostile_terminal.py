@@ -156,14 +156,6 @@ def test_an_output_that_cannot_be_written_is_told(store, command, closed):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_an_export_to_nowhere_is_told(store, tmp_path):
-    """A file that cannot be made is named, without a traceback."""
-    done = cli("export", "alex", "-o", str(tmp_path / "none" / "x"), store=store)
-    assert done.returncode == 7
-    assert "No such file or directory" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_an_export_that_stops_half_way_leaves_no_file(store, tmp_path):
     """Half of an export is not left behind to be taken for the whole."""
     ledger.open("alex", store=store).record("a", "x" * 100_000)

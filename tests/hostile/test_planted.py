@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger.errors import StoreIO, StoreLink
+import ledger
+from ledger.errors import StoreFailure, StoreIO, StoreLink
 from ledger.stores.folder import FolderStore
 from tests.stores.support import foreign, log_path, stop, turns
 
@@ -82,19 +83,13 @@ def test_planted_at_a_folder_of_conversations(tmp_path, victim, where, what):
     """
     plant(tmp_path / "s" / where if where else tmp_path / "s", what, victim)
     store = FolderStore(tmp_path / "s")
+    reading = [lambda: store.read("c"), store.conversations]
+    changing = [lambda: store.append("c", [stop("a")]), lambda: store.adopt("c", foreign("a", 1))]
+    nothing_there = where == "" and what == "dangling link"
 
-    if not (where == "" and what == "dangling link"):
-        for work in (
-            lambda: store.read("c"),
-            store.conversations,
-            lambda: store.append("c", [stop("a")]),
-            lambda: store.adopt("c", foreign("a", 1)),
-        ):
-            with pytest.raises(StoreLink):
-                work()
-    else:
-        with pytest.raises(StoreLink):
-            store.append("c", [stop("a")])
+    for work in changing if nothing_there else [*reading, *changing]:
+        with pytest.raises(StoreLink if where else StoreFailure):
+            work()
 
 
 @pytest.mark.parametrize("what", THINGS)
@@ -158,6 +153,46 @@ def test_planted_at_an_attachment(tmp_path, victim, what):
         blobs.put(CONTENT)
         assert blobs.get(NAME) == CONTENT
         assert planted.lstat().st_nlink == 1
+
+
+@pytest.mark.parametrize("what", THINGS)
+def test_planted_at_the_place_of_a_plan_to_erase(tmp_path, victim, what):
+    """What is no plain file is not taken for a plan of what to overwrite, nor passed over as none."""
+    store = FolderStore(tmp_path / "s")
+    store.append("c", [stop("a")])
+    before = log_path(tmp_path / "s").read_bytes()
+    plant(tmp_path / "s" / "conversations" / "c.erase", what, victim)
+
+    for work in (lambda: store.append("c", [stop("b")]), lambda: store.read("c")):
+        with pytest.raises(StoreLink):
+            work()
+    assert log_path(tmp_path / "s").read_bytes() == before
+
+
+@pytest.mark.parametrize("what", THINGS)
+def test_planted_at_the_lock_of_attachments(tmp_path, victim, what):
+    """A record that names an attachment is not appended past a lock that is no plain file."""
+    store = FolderStore(tmp_path / "s")
+    sha256, size = store.blobs.put(CONTENT)
+    named = {"$attachment": {"sha256": sha256, "media_type": "text/plain", "size": size}}
+    plant(tmp_path / "s" / "attachments.lock", what, victim)
+
+    with pytest.raises(StoreLink):
+        store.append("c", [{**stop("a"), "file": named}])
+
+
+@pytest.mark.parametrize("what", NO_FOLDERS)
+def test_planted_at_the_folder_of_events(tmp_path, victim, what):
+    """Removing the events of turns follows nothing out of the store; the conversation is not half gone."""
+    chat = ledger.open("c", store=tmp_path / "s")
+    turn = chat.record("a secret", "an answer")
+    plant(tmp_path / "s" / "trees", what, victim)
+
+    for work in (lambda: chat.forget(turn), lambda: chat.store.delete("c")):
+        with pytest.raises(StoreLink):
+            work()
+    (tmp_path / "s" / "trees").unlink()
+    assert chat.store.delete("c")
 
 
 @pytest.mark.parametrize("what", NO_FOLDERS)
