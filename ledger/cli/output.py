@@ -42,6 +42,9 @@ EXIT_CODES = {
     "conversation-id": 6,
 }
 
+DAMAGE = 8
+"""The exit code of who finds damage."""
+
 
 class OutputClosed(Exception):
     """Raised when nobody reads standard output any more. Next: end, without a word."""
@@ -103,12 +106,20 @@ def conversation(context: typer.Context, id: str) -> Conversation:
     Raises: conversation-unknown.
     """
     store = store_of(context)
+    return open_conversation(whole_id(store, id), store=store)
+
+
+def whole_id(store: FolderStore, id: str) -> str:
+    """Return the id of a conversation that must be there, given it or a beginning only it has.
+
+    Raises: conversation-unknown.
+    """
     if store.read_end(id):
-        return open_conversation(id, store=store)
+        return id
     begin = [name for name in store.conversations() if name.startswith(id)]
     if len(begin) != 1:
-        raise ConversationUnknown(conversation=id, where=str(context.obj), like=len(begin))
-    return open_conversation(begin[0], store=store)
+        raise ConversationUnknown(conversation=id, where=str(store.folder), like=len(begin))
+    return begin[0]
 
 
 def complete_id(context: typer.Context, incomplete: str) -> list[str]:

@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from ledger.cli.output import (
+    DAMAGE,
     Id,
     Json,
     TurnName,
@@ -34,9 +35,6 @@ from ledger.sources.exporting import export_json, export_markdown
 from ledger.stores.doctor import examine
 from ledger.turn import Turn
 from ledger.views.text import one_line, printable
-
-DAMAGE = 8
-"""The exit code of who finds damage."""
 
 
 class ExportFormat(StrEnum):

@@ -1,28 +1,35 @@
-"""The commands that append: import, add, merge, head."""
+"""The commands that write: import, add, merge, head, repair."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from ledger import merging
 from ledger.cli.output import (
+    DAMAGE,
     Id,
     Json,
     conversation,
     named,
     opened,
     read_text,
+    report_text,
     say,
     say_json,
     store_of,
     turn_json,
     turn_text,
+    whole_id,
 )
 from ledger.conversation import Conversation
+from ledger.errors import ImportInvalid
+from ledger.sources.exporting import log_of
 from ledger.sources.importing import import_conversations
+from ledger.stores.repairing import Repaired
 from ledger.turn import Turn
 from ledger.views.text import printable
 
@@ -30,7 +37,7 @@ from ledger.views.text import printable
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     app.command("import")(import_)
-    for command in (add, merge, head):
+    for command in (add, merge, head, repair):
         app.command()(command)
 
 
@@ -136,3 +143,82 @@ def head(
         say_json(turn_json(found) if found else None)
     else:
         say(turn_text(found) if found else "no turns yet")
+
+
+def repair(
+    context: typer.Context,
+    id: Id,
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="A copy of its log from a backup, or an export of it as JSON.",
+            show_default=False,
+        ),
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Put back what the last repair did.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Mend a damaged log, as far as it can be proven; no byte is thrown away.
+
+    A seal that was altered is put right by itself; other damage needs a copy that has the bytes.
+    Exit code 8 says that damage is left.
+    Example: turn-ledger repair alex --from backup/conversations/alex.jsonl
+    """
+    if undo and (copy is not None or dry_run):
+        raise typer.BadParameter("--undo goes alone")
+    store = store_of(context)
+    name = whole_id(store, id)
+    if undo:
+        done = store.undo_repair(name)
+    else:
+        done = store.repair(
+            name, copy=None if copy is None else _copy(copy, name), really=not dry_run
+        )
+    if as_json:
+        say_json({**_without_bytes(done), "damaged": done.report.damaged})
+    else:
+        say(printable(_repaired_text(done, undo=undo, dry_run=dry_run), lines=True))
+    if done.report.damaged:
+        raise typer.Exit(DAMAGE)
+
+
+def _copy(path: Path, conversation: str) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ImportInvalid(source=str(path), reason=error.strerror or str(error)) from error
+    return log_of(data, conversation, source=str(path))
+
+
+def _without_bytes(done: Repaired) -> dict[str, Any]:
+    changes = [{"offset": c.offset, "size_bytes": len(c.after), "why": c.why} for c in done.changes]
+    report = msgspec.to_builtins(done.report)
+    return {
+        "conversation": done.conversation,
+        "changes": changes,
+        "record": done.record,
+        "report": report,
+    }
+
+
+def _repaired_text(done: Repaired, *, undo: bool, dry_run: bool) -> str:
+    what = "put back" if undo else "would mend" if dry_run else "mended"
+    by = {"chain": "by its own seals", "copy": "from the copy"}
+    lines = [
+        f"  {what}: {len(change.after)} bytes at byte {change.offset}"
+        + ("" if undo else f", {by.get(change.why, change.why)}")
+        for change in done.changes
+    ]
+    if not lines:
+        lines = ["  no repair to undo" if undo else "  nothing that can be mended"] * (
+            undo or done.report.damaged
+        )
+    if done.record is not None:
+        lines.append(f"  the bytes that stood there are kept in {done.record}")
+    now = report_text(done.report)
+    return "\n".join([f"{done.conversation}:", *lines, now] if lines else [now])

@@ -35,6 +35,11 @@ def looks_like(sample: object) -> bool:
     return isinstance(sample, dict) and _MARK in sample
 
 
+def begins(data: bytes) -> bool:
+    """Say whether bytes begin as `dump` begins them; a log never does."""
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b'{"%b"' % _MARK.encode())
+
+
 def drafts(elements: Iterable[Element | Broken]) -> Iterator[Exported | Skipped]:
     """Read each document; one that does not read is skipped, and the next one is read."""
     for number, element in enumerate(elements, 1):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ledger.conversation import Conversation
-from ledger.errors import AttachmentMissing
+from ledger.errors import AttachmentMissing, ImportInvalid
 from ledger.formats import export_json as document
 from ledger.formats import markdown
 from ledger.records import codec, times, values
@@ -25,6 +25,21 @@ def export_json(chat: Conversation) -> bytes:
         raise TypeError(f"{type(chat.store).__name__} keeps no lines to export")
     log: bytes = raw(chat.id)
     return b"".join(document.dump(chat.id, log, _blobs(chat.store, log)))
+
+
+def log_of(data: bytes, conversation: str, *, source: str = "the copy") -> bytes:
+    """Return the bytes of a log from a copy of its file, or from what `export_json` wrote.
+
+    Raises: import-invalid: it is an export of another conversation, or one that does not read.
+    """
+    if not document.begins(data):
+        return data
+    exported = document.load(data, source=source)
+    if exported.conversation != conversation:
+        raise ImportInvalid(
+            source=source, reason=f"an export of {exported.conversation}, not of {conversation}"
+        )
+    return exported.raw_log
 
 
 def export_markdown(chat: Conversation) -> str:

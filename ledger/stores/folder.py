@@ -18,7 +18,6 @@ flush; remember; unlock; return.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -51,6 +50,7 @@ from ledger.stores import (
     reading,
     removing,
     repairing,
+    waking,
     whole,
 )
 from ledger.stores import verify as verifying
@@ -61,8 +61,6 @@ T = TypeVar("T")
 
 _REMEMBERED = 4096
 """How many logs are remembered; then all are forgotten, and found again as they are asked for."""
-_SHORTEST_PAUSE_S = 0.02
-_LONGEST_PAUSE_S = 0.2
 
 
 class FolderStore:
@@ -96,7 +94,7 @@ class FolderStore:
         self._home = Home(self.folder, calls or files.Files())
         self._known: dict[str, lines.Known] = {}
         self._owed: dict[str, appending.Owed] = {}
-        self._woken: dict[str, list[threading.Event]] = {}
+        self._waiters = waking.Waiters()
         forks.join(self)
 
     def __repr__(self) -> str:
@@ -153,7 +151,7 @@ class FolderStore:
                 self._flush(conversation)
             return position
         position = handout.with_room(lambda: self._append(conversation, bodies, expect))
-        self._wake(conversation)
+        self._waiters.wake(conversation)
         return position
 
     def _flush(self, conversation: str) -> None:
@@ -262,7 +260,7 @@ class FolderStore:
                 raise _conflict(conversation, 0, found)
             self._forget(conversation)
             whole.place(log, data)
-        self._wake(conversation)
+        self._waiters.wake(conversation)
         return self.read_end(conversation)
 
     # -- removing
@@ -290,7 +288,7 @@ class FolderStore:
             self._forget(conversation)
             begun = plan is not None and plan.turn is None
             report = removing.delete(self._home, log, self.blobs, deadline, begun=begun)
-        self._wake(conversation)
+        self._waiters.wake(conversation)
         return report
 
     def erase(self, conversation: str, turn: str, *, expect: int | None = None) -> Erased:
@@ -312,7 +310,7 @@ class FolderStore:
             return self._nothing_to_erase(conversation, turn, expect)
         deadline = time.monotonic() + self._lock_timeout_s
         report = handout.with_room(lambda: self._erase(log, turn, expect, deadline))
-        self._wake(conversation)
+        self._waiters.wake(conversation)
         return report
 
     def _nothing_to_erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
@@ -453,25 +451,7 @@ class FolderStore:
         Returns: whether it changed. Not promised: that a change that was undone is noticed.
         """
         self._check(conversation)
-        deadline = time.monotonic() + timeout
-        pause = _SHORTEST_PAUSE_S
-        woken = threading.Event()
-        self._woken.setdefault(conversation, []).append(woken)
-        try:
-            while not self._moved(conversation, after):
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                woken.wait(min(pause, left))
-                pause = min(pause * 1.5, _LONGEST_PAUSE_S)
-                woken.clear()
-            return True
-        finally:
-            waiting = self._woken.get(conversation, [])
-            with suppress(ValueError):
-                waiting.remove(woken)
-            if not waiting:
-                self._woken.pop(conversation, None)
+        return self._waiters.wait(conversation, lambda: self._moved(conversation, after), timeout)
 
     def _moved(self, conversation: str, after: int) -> bool:
         known = self._known.get(conversation)
@@ -590,17 +570,13 @@ class FolderStore:
         self._home.forget(conversation)
         self._owed.pop(conversation, None)
 
-    def _wake(self, conversation: str) -> None:
-        for event in tuple(self._woken.get(conversation, ())):
-            event.set()
-
     def before_fork(self) -> None:
         """Nothing is held: see the module's comment."""
 
     def after_fork(self, *, child: bool) -> None:
         """In the child, leave to the parent who waits there and what its disk owes it."""
         if child:
-            self._woken, self._owed = {}, {}
+            self._waiters, self._owed = waking.Waiters(), {}
 
 
 def _nothing(piece: lines.Piece, after: int) -> list[None]:

@@ -51,7 +51,7 @@ def test_help_lists_every_command_with_examples(cli):
     code, out, _ = cli("--help")
     assert code == 0
     for command in (
-        "import list tree log show lineage heads head add merge export verify".split()  # noqa: SIM905
+        "import list tree log show lineage heads head add merge export verify repair doctor forget delete".split()  # noqa: SIM905
     ):
         assert f" {command} " in out
         _, shown, _ = cli(command, "--help")

@@ -237,7 +237,8 @@ def test_one_conversation_that_cannot_be_read_hides_no_other(store, command):
     os.rename(path, path.with_name("kept"))
     path.mkdir()
     code = "import os\nfrom ledger.stores.folder import FolderStore as S\n" + (
-        "S._entries = lambda s: [(f'{c}.jsonl', c, True) for c in ('alex', 'bea')]\n"
+        "from ledger.stores.home import Home\n"
+        "Home.entries = lambda s: [(f'{c}.jsonl', c, True) for c in ('alex', 'bea')]\n"
         "S._holds_a_record = lambda s, c: True\nfrom ledger.cli import main; main()"
     )
     done = subprocess.run(

@@ -309,7 +309,7 @@ def test_no_error_holds_what_was_to_be_recorded(tmp_path):
         lambda: store.append("c", [{**stop(CANARY), "x": {CANARY}}]),
         lambda: store.append("c", [stop(CANARY)], expect=7),
         lambda: store.read("c"),
-        lambda: chat.record(CANARY, {CANARY: {CANARY}}),
+        lambda: chat.record(CANARY, {"a": {CANARY, CANARY + "b"}}),
         lambda: chat.continue_from(made).record({"message": object(), "b": CANARY}, CANARY),
     ):
         with pytest.raises((LedgerError, TypeError)) as caught:

@@ -1,0 +1,48 @@
+"""Threads that wait for a conversation to change: woken by appends of this process, else by looking."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+_SHORTEST_PAUSE_S = 0.02
+_LONGEST_PAUSE_S = 0.2
+
+
+class Waiters:
+    """Who waits in this process, by conversation."""
+
+    def __init__(self) -> None:
+        self._woken: dict[str, list[threading.Event]] = {}
+
+    def wait(self, conversation: str, moved: Callable[[], bool], timeout: float) -> bool:
+        """Block until `moved` says so, or `timeout` seconds passed; look at least every 0.2 s.
+
+        Returns: whether it moved.
+        """
+        deadline = time.monotonic() + timeout
+        pause = _SHORTEST_PAUSE_S
+        woken = threading.Event()
+        self._woken.setdefault(conversation, []).append(woken)
+        try:
+            while not moved():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                woken.wait(min(pause, left))
+                pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+                woken.clear()
+            return True
+        finally:
+            waiting = self._woken.get(conversation, [])
+            with suppress(ValueError):
+                waiting.remove(woken)
+            if not waiting:
+                self._woken.pop(conversation, None)
+
+    def wake(self, conversation: str) -> None:
+        """Have those who wait for a conversation look now."""
+        for event in tuple(self._woken.get(conversation, ())):
+            event.set()

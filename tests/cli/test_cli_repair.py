@@ -1,0 +1,86 @@
+"""`turn-ledger repair`: what it mends, what it says, how it ends."""
+
+import json
+
+import pytest
+
+import ledger
+from tests.cli.test_cli import cli
+
+__all__ = ["cli"]
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    """A conversation of two turns, its backup and its export, then damaged in the middle.
+
+    Returns: the log, the backup, the export, what the log was and what it is.
+    """
+    store = ledger.FolderStore(tmp_path / "store")
+    chat = ledger.open("alex", store=store)
+    chat.record("one", "1")
+    chat.record("two", "2")
+    log = tmp_path / "store" / "conversations" / "alex.jsonl"
+    whole = log.read_bytes()
+    backup, export = tmp_path / "alex.jsonl", tmp_path / "alex.json"
+    backup.write_bytes(whole)
+    export.write_bytes(ledger.export_json(chat))
+    log.write_bytes(whole.replace(b'"one"', b'"0ne"'))
+    return log, backup, export, whole, log.read_bytes()
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_damage_is_mended_from_a_copy_and_undone(cli, damaged, which):
+    """A backup of the log and an export of it both serve; undoing brings the damage back."""
+    log, whole, broken = damaged[0], damaged[3], damaged[4]
+
+    code, out, _ = cli("repair", "alex", "--from", str(damaged[which]))
+    assert code == 0
+    assert "from the copy" in out
+    assert "kept in alex.repaired-1" in out
+    assert "alex: ok" in out
+    assert log.read_bytes() == whole
+
+    code, out, _ = cli("repair", "alex", "--undo")
+    assert code == 8
+    assert "put back" in out
+    assert log.read_bytes() == broken
+
+
+def test_what_is_left_is_told_by_the_exit_code(cli, damaged):
+    """Without a copy the text cannot be proven: nothing changes, and the code says damage."""
+    code, out, _ = cli("repair", "alex")
+    assert code == 8
+    assert "nothing that can be mended" in out
+    assert damaged[0].read_bytes() == damaged[4]
+
+
+def test_a_dry_run_changes_nothing(cli, damaged):
+    """What would be mended is told, as JSON too, and the log stays."""
+    code, out, _ = cli("repair", "alex", "--from", str(damaged[1]), "--dry-run", "--json")
+    told = json.loads(out)
+    assert code == 8
+    assert [change["why"] for change in told["changes"]] == ["copy"]
+    assert (told["record"], told["damaged"]) == (None, True)
+    assert damaged[0].read_bytes() == damaged[4]
+
+
+def test_a_whole_log_is_left_alone(cli, damaged):
+    """Nothing to do is no error."""
+    damaged[0].write_bytes(damaged[3])
+    assert cli("repair", "alex")[0] == 0
+
+
+def test_copies_that_cannot_serve_are_refused(cli, damaged, tmp_path):
+    """A missing file and an export of another conversation are told; the log stays."""
+    other = ledger.open("bea", store=ledger.MemoryStore())
+    other.record("one", "1")
+    foreign = tmp_path / "bea.json"
+    foreign.write_bytes(ledger.export_json(other))
+    for path, said in ((tmp_path / "none", "No such file"), (foreign, "an export of bea")):
+        code, _, err = cli("repair", "alex", "--from", str(path))
+        assert code == 6
+        assert said in err
+    assert cli("repair", "alex", "--undo", "--dry-run")[0] == 2
+    assert cli("repair", "nobody")[0] == 3
+    assert damaged[0].read_bytes() == damaged[4]
