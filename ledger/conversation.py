@@ -23,8 +23,8 @@ from ledger.turns.commands import Outcome
 from ledger.turns.log import Log
 from ledger.turns.receipts import Receipt
 from ledger.turns.view import Making, Merge, Record, Start, TurnLike, View
-from ledger.turns.world import SYSTEM, World
-from ledger.views import Lineage, Rule, all_turns, drawing
+from ledger.turns.world import SYSTEM
+from ledger.views import Lineage, Rule, drawing
 from ledger.views.place import Cursor, Sends
 
 WAIT_S = 1.0
@@ -55,19 +55,14 @@ def open(
     """
     if sends not in ("queue", "refuse", "branch"):
         raise ValueError(f"sends is 'queue', 'refuse' or 'branch', not {sends!r}")
-    rule = context if context is not None else all_turns()
-    if not isinstance(rule, Rule):
-        raise TypeError(f"context is all_turns() or last_turns(n), not {rule!r}")
+    if not (context is None or isinstance(context, Rule)):
+        raise TypeError(f"context is all_turns() or last_turns(n), not {context!r}")
     name = ids.check_conversation(id if id is not None else SYSTEM.turn_id())
     if program is None and rename:
         raise TypeError("rename maps the parameters of a program, and there is none")
-    return Conversation(
-        Log(store_for(store), name),
-        programs.Program(program, rename=rename) if program is not None else None,
-        rule=rule,
-        sends=sends,
-        settings=settings,
-    )
+    answering = programs.Program(program, rename=rename) if program is not None else None
+    log = Log(store_for(store), name)
+    return Conversation(log, View(name, answering, rule=context, sends=sends, settings=settings))
 
 
 class Conversation:
@@ -76,28 +71,10 @@ class Conversation:
     Threads may share it. Called, it makes one turn with its program and returns the answer.
     """
 
-    def __init__(
-        self,
-        log: Log,
-        program: programs.Program | None,
-        *,
-        rule: Rule,
-        sends: Sends = "queue",
-        settings: Mapping[str, Any] | None = None,
-        world: World = SYSTEM,
-        cursor: Cursor | None = None,
-    ) -> None:
+    def __init__(self, log: Log, view: View) -> None:
         self._log = log
-        self._world = world
-        self._view = View(
-            log.conversation,
-            program,
-            rule=rule,
-            sends=sends,
-            settings=settings or {},
-            world=world,
-            cursor=cursor if cursor is not None else Cursor(),
-        )
+        self._view = view
+        self._world = view.world
 
     @property
     def id(self) -> str:
@@ -191,16 +168,8 @@ class Conversation:
 
         Both paths are kept and nothing is copied; the next turn of that view is a new branch.
         """
-        view = self._view
-        return Conversation(
-            self._log,
-            view.program,
-            rule=view.rule,
-            sends=view.sends,
-            settings=view.settings,
-            world=self._world,
-            cursor=Cursor.exactly(view.find(self._log.read(), turn)),
-        )
+        at = Cursor.exactly(self._view.find(self._log.read(), turn))
+        return Conversation(self._log, self._view.at(at))
 
     # -- making turns
 

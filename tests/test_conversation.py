@@ -9,6 +9,7 @@ from ledger import errors, merging
 from ledger.conversation import Conversation
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
+from ledger.turns.view import View
 from tests.worlds import START, FakeWorld
 
 
@@ -437,7 +438,7 @@ def test_a_turn_whose_lease_was_taken_over_records_nothing_more(store):
         store.append("alex", [{**lease, "holder": "there:2:x", "attempt": 2}])
         return message
 
-    chat = Conversation(Log(store, "alex"), Program(program), rule=ledger.all_turns(), world=world)
+    chat = Conversation(Log(store, "alex"), View("alex", Program(program), world=world))
     lease = {
         "functai_conversation": 1,
         "kind": "lease",
@@ -461,7 +462,7 @@ def test_an_expired_lease_that_nobody_claimed_is_renewed_with_the_end(store):
         world.pass_time(3600)
         return message
 
-    chat = Conversation(Log(store, "alex"), Program(program), rule=ledger.all_turns(), world=world)
+    chat = Conversation(Log(store, "alex"), View("alex", Program(program), world=world))
 
     assert chat.send("hi").state == "done"
     kinds = [r["kind"] for r in store.read("alex")]
@@ -476,7 +477,7 @@ def test_a_turn_whose_process_died_is_interrupted(store):
         pass
 
     log = Log(store, "alex")
-    chat = Conversation(log, Program(echo), rule=ledger.all_turns(), world=world)
+    chat = Conversation(log, View(log.conversation, Program(echo), world=world))
     store.append("alex", _running_turn(world))
     assert chat.turn(1).state == "running"
 
@@ -894,9 +895,7 @@ def test_entries_belong_to_a_branch_or_to_all(chat):
 
 def test_a_turn_says_when_and_shows_itself(store):
     """Times are aware datetimes; the repr names the turn, what was asked and answered."""
-    chat = Conversation(
-        Log(store, "alex"), Program(echo), rule=ledger.all_turns(), world=FakeWorld()
-    )
+    chat = Conversation(Log(store, "alex"), View("alex", Program(echo), world=FakeWorld()))
     turn = chat.send("hi")
 
     assert turn.started == turn.ended == START

@@ -17,7 +17,7 @@ from ledger.records import kinds
 from ledger.sources.importing import import_conversations
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
-from ledger.views import all_turns
+from ledger.turns.view import View
 from tests.worlds import FakeWorld
 
 CANARY = "canary-9K"
@@ -52,7 +52,7 @@ def leaks(folder: Path) -> list[str]:
 
 def opened(store: Any, program: Any, world: FakeWorld) -> Conversation:
     """A conversation in a world of the test's."""
-    return Conversation(Log(store, "alex"), Program(program), rule=all_turns(), world=world)
+    return Conversation(Log(store, "alex"), View("alex", Program(program), world=world))
 
 
 # -- the turn

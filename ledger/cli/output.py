@@ -216,8 +216,11 @@ def moment(when: datetime | None) -> str | None:
     return None if when is None else when.isoformat().replace("+00:00", "Z")
 
 
-def turn_json(turn: Turn) -> dict[str, Any]:
-    """Return everything about a turn as JSON data; turns are named by id."""
+def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
+    """Return everything about a turn as JSON data; turns are named by id.
+
+    Args: saw: with the list of all it saw, which grows with the conversation.
+    """
     return {
         "id": turn.id,
         "ordinal": turn.ordinal,
@@ -234,7 +237,7 @@ def turn_json(turn: Turn) -> dict[str, Any]:
         "ended": moment(turn.ended),
         "seconds": turn.seconds,
         "request_id": turn.request_id,
-        "saw": [seen.id for seen in turn.saw],
+        **({"saw": [seen.id for seen in turn.saw]} if saw else {}),
         "reads": [read.id for read in turn.reads],
         "made_by": turn.made_by,
         "source": turn.source,
@@ -357,13 +360,11 @@ def write_out(text: str | bytes, path: Path | None) -> None:
             sys.stdout.buffer.write(data)
             sys.stdout.flush()
         return
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise typer.BadParameter(f"{path} exists; choose another name") from None
-    except OSError as error:
-        raise typer.BadParameter(f"{path} cannot be written: {error.strerror}") from None
     with _writing(str(path)):
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise typer.BadParameter(f"{path} exists; choose another name") from None
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)

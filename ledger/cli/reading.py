@@ -138,13 +138,14 @@ def log(
 ) -> None:
     """Print a branch in full, from its first turn to the head.
 
+    What each turn saw is told by `show --json` and `lineage`.
     Example: turn-ledger log alex --last 3
     """
     chat = conversation(context, id)
     view = chat if turn is None else chat.continue_from(named(chat, turn))
     turns = view.turns[-last:] if last else view.turns
     if as_json:
-        say_json([turn_json(t) for t in turns])
+        say_json([turn_json(t, saw=False) for t in turns])
         return
     say("\n\n".join(turn_text(t) for t in turns))
 

@@ -176,6 +176,16 @@ class Line(msgspec.Struct, gc=False):
     seal: Seal | None = None
 
 
+def judged(line: Line, text: bytes) -> Verdict:
+    """Return the verdict of a line, given its bytes: a tombstone that is no record is `unreadable`.
+
+    A tombstone has no salt, so no seal can tell that it was altered; scanning does not ask.
+    """
+    if line.verdict == "erased" and decode_plain(text) is None:
+        return "unreadable"
+    return line.verdict
+
+
 def find_seal(line: bytes) -> Seal | None:
     """Return the seal at the end of a line (given without its line feed), or None."""
     if not line.endswith(b"}"):

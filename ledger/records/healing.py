@@ -5,6 +5,9 @@ is what was written. Two things can be proven. A chain value that was altered: t
 what it was, and the next seal, which covers it, agrees. And bytes for which a copy of the log has
 others at the same place: logs only grow, so the same place holds the same bytes for ever.
 
+What was forgotten stays forgotten: a copy is used as it would be had its turns been forgotten too, and
+a line that looks like what is left of a tombstone is given nothing that does not.
+
 Changes keep every length: readers remember offsets.
 """
 
@@ -18,8 +21,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ledger.records import codec
+from ledger.records import codec, erasing
 
+_ERASED = b'"erased":true'
 _BAD = frozenset({"suspect", "unreadable"})
 
 
@@ -102,10 +106,16 @@ def _chains(data: bytes, conversation: str) -> Iterator[Change]:
 
 def _from_copy(data: bytes, conversation: str, copy: bytes) -> list[Change]:
     """Return the damaged stretches for which a copy has bytes that check."""
+    stretches = list(_stretches(data, conversation))
+    if not stretches:
+        return []
+    copy = _forgotten_too(data, copy)
     proposed = [
         Change(start, data[start:end], copy[start:end], "copy")
-        for start, end in _stretches(data, conversation)
-        if len(copy) >= end and copy[start:end] != data[start:end]
+        for start, end in stretches
+        if len(copy) >= end
+        and copy[start:end] != data[start:end]
+        and not _brings_back(data[start:end], copy[start:end])
     ]
     while proposed:
         healed = apply(data, proposed)
@@ -115,6 +125,43 @@ def _from_copy(data: bytes, conversation: str, copy: bytes) -> list[Change]:
             return good
         proposed = good
     return []
+
+
+def _forgotten_too(data: bytes, copy: bytes) -> bytes:
+    """Return a copy without what the turns said of which a log has tombstones."""
+    forgotten = set()
+    for line in data.split(b"\n"):
+        record = codec.decode_plain(line) if _ERASED in line else None
+        if record is not None and record.get("erased") is True:
+            forgotten.add(record.get("turn"))
+    for turn in forgotten:
+        if isinstance(turn, str):
+            found = erasing.Eraser(turn).changes(_lines(copy))
+            copy = apply(copy, [_tombstone(change, copy) for change in found])
+    return copy
+
+
+def _tombstone(change: erasing.Change, data: bytes) -> Change:
+    before = data[change.offset : change.offset + change.length]
+    return Change(change.offset, before, change.tombstone, "forgotten")
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    offset = 0
+    for line in data.split(b"\n"):
+        yield offset, line
+        offset += len(line) + 1
+
+
+def _brings_back(before: bytes, after: bytes) -> bool:
+    """Say whether a line that looks like a tombstone would be given what is none."""
+    if before.count(_ERASED) > after.count(_ERASED):
+        return True
+    lines, end = before + b"\n", -1
+    while (end := lines.find(b" \n", end + 1)) >= 0:
+        if after[end : end + 1] != b" ":
+            return True
+    return False
 
 
 def _meets(change: Change, start: int, end: int) -> bool:
@@ -127,7 +174,7 @@ def _stretches(data: bytes, conversation: str) -> Iterator[tuple[int, int]]:
     scanner.feed(data[: data.rfind(b"\n") + 1])
     run: tuple[int, int] | None = None
     for line in scanner.settled(at_end=True):
-        if line.verdict in _BAD:
+        if codec.judged(line, data[line.start : line.end]) in _BAD:
             run = (run[0] if run else line.start, line.end)
         elif run:
             yield run

@@ -347,6 +347,8 @@ class FolderStore:
         """Put right what of a damaged log can be proven; nothing is thrown away (`repairing`).
 
         Args: copy: the log as it was at another time. really: False: say what would be done.
+        Not promised: that a turn stays forgotten when the damage hit every line that says so and the
+        copy is older; forget it again.
         """
         return self._mend(
             conversation, lambda log, f: repairing.repair(log, f, copy, really=really)

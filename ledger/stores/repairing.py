@@ -20,7 +20,7 @@ from ledger.stores import files, lines, verify
 from ledger.stores.files import Descriptor
 from ledger.stores.reading import Log
 
-_RECORD = re.compile(r"\.repaired-([0-9]+)")
+_RECORD = re.compile(r"\.(repaired|undone)-([0-9]+)")
 
 
 class Repaired(msgspec.Struct, kw_only=True):
@@ -56,7 +56,7 @@ def repair(log: Log, file: Descriptor, copy: bytes | None, *, really: bool = Tru
 
 def undo(log: Log, file: Descriptor) -> Repaired:
     """Put back what the last repair changed, where its bytes still stand."""
-    last = max(_records(log), default=None)
+    last = max(_numbers(log, "repaired"), default=None)
     if last is None:
         return Repaired(conversation=log.conversation, report=_check(log, file))
     path = f"{log.stem}.repaired-{last}"
@@ -95,7 +95,7 @@ def _write_down(log: Log, found: Iterable[healing.Change]) -> str:
         _Written(c.offset, c.before.decode("latin-1"), c.after.decode("latin-1"), c.why)
         for c in found
     ]
-    number = max(_records(log), default=0) + 1
+    number = max(_numbers(log, "repaired", "undone"), default=0) + 1
     path = f"{log.stem}.repaired-{number}"
     with files.naming(path):
         with Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
@@ -112,12 +112,12 @@ def _put(log: Log, file: Descriptor, found: Iterable[healing.Change]) -> None:
         log.files.flush(file.number)
 
 
-def _records(log: Log) -> list[int]:
+def _numbers(log: Log, *kinds: str) -> list[int]:
     folder, stem = os.path.split(log.stem)
     with files.naming(folder):
         listed = os.listdir(folder)
     matches = [_RECORD.fullmatch(n[len(stem) :]) for n in listed if n.startswith(stem)]
-    return [int(found[1]) for found in matches if found is not None]
+    return [int(found[2]) for found in matches if found is not None and found[1] in kinds]
 
 
 def _check(log: Log, file: Descriptor) -> verify.Report:

@@ -85,9 +85,10 @@ def verify(source: lines.Source, conversation: str) -> Report:
 def _judge(report: Report, piece: lines.Piece) -> None:
     for line in piece.lines:
         written = line.seal.seq if line.seal is not None else None
-        report.counts[line.verdict] = report.counts.get(line.verdict, 0) + 1
-        if line.verdict != "sealed":
-            _list(report, line.verdict, line, written)
+        verdict = codec.judged(line, piece.text(line))
+        report.counts[verdict] = report.counts.get(verdict, 0) + 1
+        if verdict != "sealed":
+            _list(report, verdict, line, written)
         elif written != line.seq:
             report.counts["misplaced"] = report.counts.get("misplaced", 0) + 1
             _list(report, "misplaced", line, written)

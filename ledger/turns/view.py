@@ -18,8 +18,8 @@ from ledger.records import kinds, messages, values
 from ledger.records.kinds import NewRecord
 from ledger.turns import commands, current, programs
 from ledger.turns.commands import Outcome, Sent
-from ledger.turns.world import World
-from ledger.views import History, Rule
+from ledger.turns.world import SYSTEM, World
+from ledger.views import History, Rule, all_turns
 from ledger.views.place import Cursor, Sends
 
 
@@ -57,19 +57,19 @@ class View:
         conversation: str,
         program: programs.Program | None,
         *,
-        rule: Rule,
-        sends: Sends,
-        settings: Mapping[str, Any],
-        world: World,
-        cursor: Cursor,
+        rule: Rule | None = None,
+        sends: Sends = "queue",
+        settings: Mapping[str, Any] | None = None,
+        world: World = SYSTEM,
+        cursor: Cursor | None = None,
     ) -> None:
         self.conversation = conversation
         self.program = program
-        self.rule = rule
+        self.rule = rule if rule is not None else all_turns()
         self.sends = sends
-        self.settings = dict(settings)
+        self.settings = dict(settings or {})
         self.world = world
-        self.cursor = cursor
+        self.cursor = cursor if cursor is not None else Cursor()
 
     def at(self, cursor: Cursor) -> View:
         """Return the same view standing elsewhere."""

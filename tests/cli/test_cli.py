@@ -1,6 +1,5 @@
 """The command line: what it prints, what it refuses, how it ends."""
 
-import io
 import json
 import os
 import subprocess
@@ -10,30 +9,9 @@ from pathlib import Path
 import pytest
 
 import ledger
-from ledger.cli import main
 
 EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 FRACTIONS = "6955bd00-aaaa-4bbb-8ccc-000000000001"
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    """Runs the command line in this process: arguments and input to exit code, output, errors."""
-    monkeypatch.setenv("TURN_LEDGER_STORE", str(tmp_path / "store"))
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*args, given=""):
-        monkeypatch.setattr(sys, "argv", ["turn-ledger", *args])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
-        code = 0
-        try:
-            main()
-        except SystemExit as ending:
-            code = ending.code if isinstance(ending.code, int) else 1
-        printed = capsys.readouterr()
-        return code or 0, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

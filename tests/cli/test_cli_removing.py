@@ -1,33 +1,10 @@
 """The commands that remove: what they ask, print, and refuse."""
 
-import io
 import json
-import sys
 
 import pytest
 
 import ledger
-from ledger.cli import main
-
-
-@pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    """Runs the command line in this process: arguments and input to exit code, output, errors."""
-    monkeypatch.setenv("TURN_LEDGER_STORE", str(tmp_path / "store"))
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*args, given=""):
-        monkeypatch.setattr(sys, "argv", ["turn-ledger", *args])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
-        code = 0
-        try:
-            main()
-        except SystemExit as ending:
-            code = ending.code if isinstance(ending.code, int) else 1
-        printed = capsys.readouterr()
-        return code or 0, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

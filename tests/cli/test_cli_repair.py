@@ -5,9 +5,6 @@ import json
 import pytest
 
 import ledger
-from tests.cli.test_cli import cli
-
-__all__ = ["cli"]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import pytest
 
+import ledger
 from ledger.errors import LedgerError
 from ledger.stores.folder import FolderStore
 from tests.stores.support import log_path, stop, turns
@@ -92,8 +93,11 @@ def test_a_repair_is_written_down_and_undone(store, tmp_path):
     assert log_path(tmp_path).read_bytes() == damaged
     assert (tmp_path / "conversations" / "c.undone-1").exists()
     assert not store.undo_repair("c")
-    assert store.repair("c")
+    assert store.repair("c").record == "c.repaired-2"
     assert log_path(tmp_path).read_bytes() == whole
+    store.undo_repair("c")
+    beside = tmp_path / "conversations"
+    assert sorted(path.name for path in beside.glob("c.undone-*")) == ["c.undone-1", "c.undone-2"]
 
 
 def test_undoing_leaves_what_was_changed_since(store, tmp_path):
@@ -154,3 +158,55 @@ def test_deleting_and_forgetting_take_the_records_of_repairs(store, tmp_path):
     store.repair("c")
     store.delete("c")
     assert sorted(p.name for p in (tmp_path / "conversations").iterdir()) == ["c.lock"]
+
+
+SECRET = "the secret of the canary"
+
+
+@pytest.fixture
+def forgotten(tmp_path):
+    """A log with a turn that was forgotten. Returns: the store, the log before, the log now."""
+    store = FolderStore(tmp_path)
+    chat = ledger.open("c", store=store)
+    chat.record("a", "b")
+    made = chat.record(SECRET, SECRET)
+    chat.record("c", "d")
+    before = log_path(tmp_path).read_bytes()
+    chat.forget(made)
+    return store, before, log_path(tmp_path).read_bytes()
+
+
+def spoil(tmp_path, start: int, end: int) -> None:
+    """Zero a part of the log, line feeds included."""
+    with log_path(tmp_path).open("r+b") as file:
+        file.seek(start)
+        file.write(bytes(end - start))
+
+
+def test_an_old_backup_does_not_bring_back_what_was_forgotten(forgotten, tmp_path):
+    """While the damage leaves something of a tombstone of the turn, no backup brings it back."""
+    store, before, now = forgotten
+    first, last = (now.index(b'"erased":true'), now.rindex(b'"erased":true'))
+    end_of_last = now.index(b"\n", last)
+    for start in range(0, len(now) - 40, 23):
+        for length in (1, 40, 700):
+            end = min(start + length, len(now) - 1)
+            if start < first + 13 and end >= end_of_last:
+                continue  # Nothing is left that says so.
+            log_path(tmp_path).write_bytes(now)
+            spoil(tmp_path, start, end)
+            store.repair("c", copy=before)
+            healed = log_path(tmp_path).read_bytes()
+            assert SECRET.encode() not in healed
+            for beside in log_path(tmp_path).parent.glob("c.repaired-*"):
+                assert SECRET.encode() not in beside.read_bytes()
+                beside.unlink()
+
+
+def test_a_tombstone_is_mended_beside_another_of_its_turn(forgotten, tmp_path):
+    """The other tombstone of the turn says that it was forgotten, so the copy is read so."""
+    store, before, now = forgotten
+    at = now.index(b'"erased":true')
+    spoil(tmp_path, at, at + 4)
+    assert store.repair("c", copy=before)
+    assert log_path(tmp_path).read_bytes() == now
