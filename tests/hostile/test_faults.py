@@ -50,6 +50,7 @@ def test_threads_that_append_while_the_interpreter_ends(tmp_path):
     assert not FolderStore(tmp_path).verify("c").damaged
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs Linux's /proc")
 def test_no_memory_for_a_large_record(tmp_path):
     """A record that does not fit into memory is not written in part; the process goes on."""
     said = run(
