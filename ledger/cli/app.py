@@ -125,6 +125,12 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
         return fail(error, as_json=as_json)
     except KeyboardInterrupt:
         return 130
+    except SystemExit as ending:  # typer's answer to a pipe that nobody reads
+        raise OutputClosed from ending
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OutputFailed(f"the output cannot be written: {error.strerror}") from error
     except _UsageError as error:
         return _wrong_usage(error, as_json=as_json)
     return code if isinstance(code, int) else 0

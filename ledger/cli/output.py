@@ -59,7 +59,8 @@ def tell(message: str, code: str, *, as_json: bool) -> None:
     if as_json:
         _note({"error": {"code": code, "message": message}})
     else:
-        _note(f"turn-ledger: {printable(message)} [{code}]")
+        in_one_line = "; ".join(message.splitlines())
+        _note(f"turn-ledger: {printable(in_one_line)} [{code}]")
 
 
 def warn(message: str, *, as_json: bool) -> None:

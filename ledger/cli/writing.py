@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -189,10 +190,13 @@ def repair(
 
 def _copy(path: Path, conversation: str) -> bytes:
     try:
-        data = path.read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ImportInvalid(source=str(path), reason="it is not a file")
+        return log_of(path.read_bytes(), conversation, source=str(path))
     except OSError as error:
         raise ImportInvalid(source=str(path), reason=error.strerror or str(error)) from error
-    return log_of(data, conversation, source=str(path))
+    except MemoryError as error:
+        raise ImportInvalid(source=str(path), reason="it does not fit into memory") from error
 
 
 def _without_bytes(done: Repaired) -> dict[str, Any]:
@@ -208,7 +212,7 @@ def _without_bytes(done: Repaired) -> dict[str, Any]:
 
 def _repaired_text(done: Repaired, *, undo: bool, dry_run: bool) -> str:
     what = "put back" if undo else "would mend" if dry_run else "mended"
-    by = {"chain": "by its own seals", "copy": "from the copy"}
+    by = {"chain": "by its own seals", "copy": "from the copy", "forgotten": "as forgotten"}
     lines = [
         f"  {what}: {len(change.after)} bytes at byte {change.offset}"
         + ("" if undo else f", {by.get(change.why, change.why)}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,18 +34,23 @@ class Change(msgspec.Struct, frozen=True):
     before: bytes
     after: bytes
     why: str
-    """`chain`: the value follows from the bytes before it. `copy`: a copy of the log has it."""
+    """`chain`: the value follows from the bytes before it. `copy`: a copy of the log has it.
+    `forgotten`: it has, and its turn was forgotten since, so its tombstone is put there."""
 
 
-def changes(data: bytes, conversation: str, copy: bytes | None = None) -> list[Change]:
+def changes(
+    data: bytes, conversation: str, copy: bytes | None = None, forgotten: Iterable[str] = ()
+) -> list[Change]:
     """Return what can be put right in a log, in order; applied together, they check.
 
-    Args: copy: the log as it was at another time, from a backup or an export.
+    No line that can be read is lost by them.
+    Args: copy: the log as it was at another time, from a backup or an export. forgotten: turns that
+    are known to be forgotten, besides those that have tombstones.
     """
     found = list(_chains(data, conversation))
     if copy is not None:
-        found += _from_copy(apply(data, found), conversation, copy)
-    return sorted(found, key=lambda change: change.offset)
+        found += _from_copy(apply(data, found), conversation, copy, forgotten)
+    return _harmless(data, conversation, sorted(found, key=lambda change: change.offset))
 
 
 def apply(data: bytes, found: list[Change]) -> bytes:
@@ -58,9 +63,40 @@ def apply(data: bytes, found: list[Change]) -> bytes:
     return bytes(healed)
 
 
-def undone(found: list[Change]) -> list[Change]:
-    """Return the changes that undo changes."""
-    return [Change(c.offset, c.after, c.before, c.why) for c in found]
+def undone(data: bytes, conversation: str, found: list[Change], size: int) -> list[Change]:
+    """Return the changes that undo changes, but for those by which a line appended since would be lost.
+
+    Args: size: how long the log was when they were made.
+    """
+    back = [Change(c.offset, c.after, c.before, c.why) for c in found]
+    there = [c for c in back if data[c.offset : c.offset + len(c.before)] == c.before]
+    return _harmless(data, conversation, there, since=size)
+
+
+def _harmless(
+    data: bytes, conversation: str, found: list[Change], *, since: int = 0
+) -> list[Change]:
+    """Leave out the changes by which lines are lost: a later seal may have been made on the damage.
+
+    Args: since: offset of the first line that counts.
+    """
+    good = {line for line in _good(data, conversation) if line[0] >= since}
+    while found:
+        still = _good(apply(data, found), conversation)
+        lost = sorted(line for line in good - still if not any(_meets(c, *line) for c in found))
+        if not lost:
+            break
+        before = [c for c in found if c.offset < lost[0][0]]
+        found = [c for c in found if c is not (before or found)[-1]]
+    return found
+
+
+def _good(data: bytes, conversation: str) -> set[tuple[int, int]]:
+    """Return where the lines that are handed out begin and end."""
+    scanner = codec.Scanner(codec.first_chain(conversation))
+    scanner.feed(data[: data.rfind(b"\n") + 1])
+    lines = scanner.settled(at_end=True)
+    return {(line.start, line.end) for line in lines if line.verdict in codec.HANDED_OUT}
 
 
 # -- chains ----------------------------------------------------------------------------------------
@@ -104,14 +140,21 @@ def _chains(data: bytes, conversation: str) -> Iterator[Change]:
 # -- a copy ----------------------------------------------------------------------------------------
 
 
-def _from_copy(data: bytes, conversation: str, copy: bytes) -> list[Change]:
+def _from_copy(
+    data: bytes, conversation: str, given: bytes, forgotten: Iterable[str]
+) -> list[Change]:
     """Return the damaged stretches for which a copy has bytes that check."""
     stretches = list(_stretches(data, conversation))
     if not stretches:
         return []
-    copy = _forgotten_too(data, copy)
+    copy = _forgotten_too(data, given, forgotten)
     proposed = [
-        Change(start, data[start:end], copy[start:end], "copy")
+        Change(
+            start,
+            data[start:end],
+            copy[start:end],
+            "copy" if copy[start:end] == given[start:end] else "forgotten",
+        )
         for start, end in stretches
         if len(copy) >= end
         and copy[start:end] != data[start:end]
@@ -127,9 +170,9 @@ def _from_copy(data: bytes, conversation: str, copy: bytes) -> list[Change]:
     return []
 
 
-def _forgotten_too(data: bytes, copy: bytes) -> bytes:
-    """Return a copy without what the turns said of which a log has tombstones."""
-    forgotten = set()
+def _forgotten_too(data: bytes, copy: bytes, known: Iterable[str]) -> bytes:
+    """Return a copy without what the turns said that are forgotten: known to be, or with a tombstone."""
+    forgotten: set[object] = set(known)
     for line in data.split(b"\n"):
         record = codec.decode_plain(line) if _ERASED in line else None
         if record is not None and record.get("erased") is True:

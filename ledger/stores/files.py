@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 import sys
 from collections.abc import Iterator
@@ -350,3 +351,22 @@ def write_at(file: Descriptor, calls: Files, data: bytes, offset: int) -> None:
             raise StoreIO(where=file.path, reason="the system writes nothing and says no error")
         view = view[written:]
         offset += written
+
+
+def put(stem: str, path: str, data: bytes, calls: Files) -> None:
+    """Put bytes under a name, durable, all or nothing; they replace what stands there.
+
+    Args: stem: the path of the conversation's files, without their endings.
+    """
+    new = f"{stem}.new-{secrets.token_hex(8)}"
+    try:
+        with naming(path):
+            with Descriptor(new, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
+                write_at(file, calls, data, 0)
+                calls.flush(file.number)
+            calls.replace(new, path)
+            calls.flush_folder(os.path.dirname(path))
+    except BaseException:
+        with suppress(OSError):
+            calls.remove(new)
+        raise

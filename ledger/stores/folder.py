@@ -338,7 +338,7 @@ class FolderStore:
             )
             report.attachments, report.attachments_kept = swept
             if plan.lines:
-                removing.drop_plan(log)
+                removing.finish(log, turn)
         return report
 
     def repair(
@@ -346,10 +346,11 @@ class FolderStore:
     ) -> repairing.Repaired:
         """Put right what of a damaged log can be proven; nothing is thrown away (`repairing`).
 
-        Args: copy: the log as it was at another time. really: False: say what would be done.
-        Not promised: that a turn stays forgotten when the damage hit every line that says so and the
-        copy is older; forget it again.
+        What was forgotten stays so, and no line that could be read is lost, whatever the copy is.
+        Args: copy: the bytes of the log at another time. really: False: say what would be done.
         """
+        if not isinstance(copy, bytes | None):
+            raise TypeError(f"copy is the bytes of a log, not {type(copy).__name__}")
         return self._mend(
             conversation, lambda log, f: repairing.repair(log, f, copy, really=really)
         )
@@ -385,7 +386,7 @@ class FolderStore:
         try:
             turn = plan.turn or ""
             removing.remove_beside(self._home, log, self.blobs, turn, plan.attachments, deadline)
-            removing.drop_plan(log)
+            removing.finish(log, turn)
         except LedgerError:
             if whole:
                 raise

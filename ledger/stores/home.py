@@ -48,9 +48,9 @@ class Home:
                 raise self.removed() from None
             return False
         except NotADirectoryError as error:
-            if files.is_plain(os.lstat(self.folder)):
-                raise StoreIO(where=self.folder, reason="it is a file, not a folder") from error
-            raise files.named(error, self.folder) from error
+            raise StoreIO(
+                where=self._not_a_folder(), reason="it is a file, not a folder"
+            ) from error
         except OSError as error:
             raise files.named(error, self.conversations) from error
         identity = (found.st_dev, found.st_ino)
@@ -60,6 +60,13 @@ class Home:
             self._trust()
             self._identity = identity
         return True
+
+    def _not_a_folder(self) -> str:
+        """Return the first part of the path that is there but is no folder."""
+        path = self.conversations
+        while not os.path.lexists(path):
+            path = os.path.dirname(path)
+        return path
 
     def _trust(self) -> None:
         files.check_trusted(self.conversations)

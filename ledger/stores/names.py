@@ -1,9 +1,9 @@
 """Names of a conversation's files, and which ids would share one. Decisions only; no I/O.
 
 <id>.jsonl the log, <id>.lock the append lock (never deleted), <id>.torn-<n> bytes set aside,
-<id>.repaired-<n> and <id>.undone-<n> what a repair changed, <id>.erase an open erasure, <id>.new-<random> a
-file that has no name yet. No two ids make the same name: an
-id is followed by exactly one of these endings.
+<id>.repaired-<n> and <id>.undone-<n> what a repair changed, <id>.erase an open erasure,
+<id>.forgotten the turns that were erased, <id>.new-<random> a file that has no name yet. No two ids
+make the same name: an id is followed by exactly one of these endings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ledger.records import ids
 LOG = ".jsonl"
 LOCK = ".lock"
 
-_SIDE = re.compile(r"\.((torn|repaired|undone)-[0-9]+|erase|new-[0-9a-f]+)")
+_SIDE = re.compile(r"\.((torn|repaired|undone)-[0-9]+|erase|forgotten|new-[0-9a-f]+)")
 _BESIDE = re.compile(rf"(.+)({re.escape(LOCK)}|{_SIDE.pattern})")
 
 
@@ -56,10 +56,10 @@ def is_torn(name: str, conversation: str) -> bool:
 
 
 def holds_content(name: str, conversation: str) -> bool:
-    """Say whether a side file holds bytes of the log: set aside, or changed by a repair."""
+    """Say whether a side file tells of the log: bytes set aside or repaired, turns erased."""
     ending = name[len(conversation) :]
     return is_side_file(name, conversation) and ending.startswith(
-        (".torn-", ".repaired-", ".undone-")
+        (".torn-", ".repaired-", ".undone-", ".forgotten")
     )
 
 

@@ -14,7 +14,6 @@ chain covers all of it; elsewhere the line itself is asked (`erasing.is_place`).
 from __future__ import annotations
 
 import os
-import secrets
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -179,18 +178,7 @@ def read(path: str, calls: Files) -> Plan | None:
 
 def write(stem: str, path: str, plan: Plan, calls: Files) -> None:
     """Put a plan under its name, durable, all or nothing; it replaces the one that stands."""
-    new = f"{stem}.new-{secrets.token_hex(8)}"
-    try:
-        with files.naming(path):
-            with Descriptor(new, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
-                files.write_at(file, calls, msgspec.json.encode(plan), 0)
-                calls.flush(file.number)
-            calls.replace(new, path)
-            calls.flush_folder(os.path.dirname(path))
-    except BaseException:
-        with suppress(OSError):
-            calls.remove(new)
-        raise
+    files.put(stem, path, msgspec.json.encode(plan), calls)
 
 
 def source(file: Descriptor, calls: Files, path: str) -> lines.FileSource:

@@ -52,6 +52,11 @@ class Log(NamedTuple):
         return self.stem + ".erase"
 
     @property
+    def forgotten(self) -> str:
+        """The path of the list of turns that were erased."""
+        return self.stem + ".forgotten"
+
+    @property
     def first_chain(self) -> bytes:
         """The chain before line 1."""
         return codec.first_chain(self.conversation)

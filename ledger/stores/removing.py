@@ -14,6 +14,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
+import msgspec
+
 from ledger.errors import ConversationIdInvalid, StoreLink
 from ledger.records import codec, erasing, ids, kinds
 from ledger.stores import files, lines, locks, names, plans, sweeping
@@ -73,14 +75,36 @@ def remove_beside(
     Returns: the files removed, and what became of the attachments.
     """
     gone = _remove_trees(home, log, [turn])
-    gone += _remove_side_files(home, log, lambda path: _is_piece_of(log, path, turn))
+    gone += _remove_side_files(
+        home, log, lambda path: path != log.forgotten and _is_piece_of(log, path, turn)
+    )
     swept = sweeping.sweep(
         attachments, blobs, home.conversations, home.sweeping, log.files, deadline=deadline
     )
     return gone, swept
 
 
-def drop_plan(log: Log) -> None:
+def finish(log: Log, turn: str) -> None:
+    """End an erasure: list the turn as forgotten, for repairs from old copies; remove the plan."""
+    known = forgotten(log)
+    if turn not in known:
+        files.put(log.stem, log.forgotten, msgspec.json.encode([*known, turn]), log.files)
+    _drop_plan(log)
+
+
+def forgotten(log: Log) -> list[str]:
+    """Return the turns that were erased, as listed. A list that does not read is an empty one."""
+    with (
+        files.naming(log.forgotten),
+        suppress(FileNotFoundError, msgspec.DecodeError),
+        Descriptor(log.forgotten, os.O_RDONLY) as file,
+    ):
+        source = lines.FileSource(file, log.files)
+        return msgspec.json.decode(source.read(0, source.size), type=list[str])
+    return []
+
+
+def _drop_plan(log: Log) -> None:
     """Remove a plan that is finished, durably."""
     with files.naming(log.plan):
         with suppress(FileNotFoundError):
@@ -124,7 +148,7 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
     report.files += _remove_side_files(home, log, lambda path: True)
     with files.naming(log.data):
         log.files.flush_folder(home.conversations)
-    drop_plan(log)
+    _drop_plan(log)
     return report
 
 

@@ -15,8 +15,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ledger.errors import StoreIO
 from ledger.records import healing
-from ledger.stores import files, lines, verify
+from ledger.stores import files, lines, removing, verify
 from ledger.stores.files import Descriptor
 from ledger.stores.reading import Log
 
@@ -30,7 +31,7 @@ class Repaired(msgspec.Struct, kw_only=True):
     changes: list[healing.Change] = []
     """What was put right, in order; in an undoing, what was put back."""
     record: str | None = None
-    """The file beside the log that says so."""
+    """The file beside the log that says so; None: there is nothing to undo."""
     report: verify.Report
     """What checking the log finds now."""
 
@@ -44,10 +45,11 @@ def repair(log: Log, file: Descriptor, copy: bytes | None, *, really: bool = Tru
     Args: copy: the log as it was at another time. really: False: say what would be done, do nothing.
     """
     source = lines.FileSource(file, log.files)
-    found = healing.changes(source.read(0, source.size), log.conversation, copy)
+    data = source.read(0, source.size)
+    found = healing.changes(data, log.conversation, copy, removing.forgotten(log))
     record = None
     if found and really:
-        record = _write_down(log, found)
+        record = _write_down(log, found, source.size)
         _put(log, file, found)
     return Repaired(
         conversation=log.conversation, changes=found, record=record, report=_check(log, file)
@@ -55,25 +57,29 @@ def repair(log: Log, file: Descriptor, copy: bytes | None, *, really: bool = Tru
 
 
 def undo(log: Log, file: Descriptor) -> Repaired:
-    """Put back what the last repair changed, where its bytes still stand."""
+    """Put back what the last repair changed, where its bytes still stand and no line is lost by it."""
     last = max(_numbers(log, "repaired"), default=None)
     if last is None:
         return Repaired(conversation=log.conversation, report=_check(log, file))
     path = f"{log.stem}.repaired-{last}"
     with files.naming(path), Descriptor(path, os.O_RDONLY) as kept:
         source = lines.FileSource(kept, log.files)
-        written = msgspec.json.decode(source.read(0, source.size), type=list[_Written])
-    found = healing.undone([w.change() for w in written])
-    data = lines.FileSource(file, log.files)
-    there = [c for c in found if data.read(c.offset, len(c.before)) == c.before]
-    _put(log, file, there)
+        try:
+            written = msgspec.json.decode(source.read(0, source.size), type=_Record)
+        except msgspec.DecodeError as error:
+            raise StoreIO(where=path, reason="it is no record of a repair") from error
+    standing = lines.FileSource(file, log.files)
+    data = standing.read(0, standing.size)
+    changes = [w.change() for w in written.changes]
+    found = healing.undone(data, log.conversation, changes, written.size_bytes)
+    _put(log, file, found)
     undone = f"{log.stem}.undone-{last}"
     with files.naming(path):
         log.files.replace(path, undone)
         log.files.flush_folder(os.path.dirname(path))
     name = os.path.basename(undone)
     return Repaired(
-        conversation=log.conversation, changes=there, record=name, report=_check(log, file)
+        conversation=log.conversation, changes=found, record=name, report=_check(log, file)
     )
 
 
@@ -90,18 +96,27 @@ class _Written(msgspec.Struct):
         return healing.Change(self.offset, before, after, self.why)
 
 
-def _write_down(log: Log, found: Iterable[healing.Change]) -> str:
+class _Record(msgspec.Struct):
+    """What a repair changed."""
+
+    size_bytes: int
+    """How long the log was."""
+    changes: list[_Written]
+    """Without those that put tombstones: what they replace may be what was forgotten."""
+
+
+def _write_down(log: Log, found: Iterable[healing.Change], size: int) -> str | None:
     written = [
         _Written(c.offset, c.before.decode("latin-1"), c.after.decode("latin-1"), c.why)
         for c in found
+        if c.why != "forgotten"
     ]
+    if not written:
+        return None
+    record = _Record(size, written)
     number = max(_numbers(log, "repaired", "undone"), default=0) + 1
     path = f"{log.stem}.repaired-{number}"
-    with files.naming(path):
-        with Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
-            files.write_at(file, log.files, msgspec.json.encode(written), 0)
-            log.files.flush(file.number)
-        log.files.flush_folder(os.path.dirname(path))
+    files.put(log.stem, path, msgspec.json.encode(record), log.files)
     return os.path.basename(path)
 
 

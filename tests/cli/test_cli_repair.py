@@ -1,6 +1,8 @@
 """`turn-ledger repair`: what it mends, what it says, how it ends."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +83,12 @@ def test_copies_that_cannot_serve_are_refused(cli, damaged, tmp_path):
     assert cli("repair", "alex", "--undo", "--dry-run")[0] == 2
     assert cli("repair", "nobody")[0] == 3
     assert damaged[0].read_bytes() == damaged[4]
+
+
+def test_a_copy_that_is_no_file_is_refused(cli, damaged, tmp_path):
+    """A pipe is not waited for, and a folder or a device not read."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        code, _, err = cli("repair", "alex", "--from", str(path))
+        assert code == 6
+        assert "it is not a file" in err

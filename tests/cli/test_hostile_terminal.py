@@ -275,3 +275,36 @@ def test_an_import_is_all_or_none_of_each_conversation(tmp_path):
 def names_in(store: Path) -> list[str]:
     """Return the conversations in a folder."""
     return ledger.FolderStore(store).conversations()
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_that_cannot_be_written_is_told(store, option):
+    """A full device is told in one line; a pipe that nobody reads is no error."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ledger.cli", option],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 7
+    assert len(done.stderr.splitlines()) == 1
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "ledger.cli", option],
+        check=False,
+        stdout=write,
+        stderr=subprocess.PIPE,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("command", [["list"], ["add", "x", "q", "a"], ["delete", "x", "-y"]])
+def test_a_store_below_a_file_is_told(tmp_path, command):
+    """The file that is in the way is named."""
+    (tmp_path / "file").touch()
+    done = cli(*command, store=tmp_path / "file" / "x" / "y")
+    assert done.returncode == 5
+    assert f"{tmp_path}/file: it is a file, not a folder" in done.stderr

@@ -111,4 +111,4 @@ def test_changes_can_be_undone():
     healed = healing.apply(damaged, found)
 
     assert healed == WHOLE
-    assert healing.apply(healed, healing.undone(found)) == damaged
+    assert healing.apply(healed, healing.undone(healed, ID, found, len(healed))) == damaged

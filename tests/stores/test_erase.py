@@ -281,7 +281,7 @@ def check_erased(folder: Path) -> None:
     assert store.blobs.get(shared) == b"shared"
     assert [path.name for path in (folder / "trees").iterdir()] == [f"{C}.jsonl"]
     names = {path.name for path in (folder / "conversations").iterdir()}
-    assert names == {"c.jsonl", "c.lock", "d.jsonl", "d.lock", "c.torn-2"}
+    assert names == {"c.jsonl", "c.lock", "c.forgotten", "d.jsonl", "d.lock", "c.torn-2"}
     assert without_seq(store.read("d")) == turn(A, "other")
 
 

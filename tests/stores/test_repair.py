@@ -184,15 +184,11 @@ def spoil(tmp_path, start: int, end: int) -> None:
 
 
 def test_an_old_backup_does_not_bring_back_what_was_forgotten(forgotten, tmp_path):
-    """While the damage leaves something of a tombstone of the turn, no backup brings it back."""
+    """Wherever the damage is, and however much of it, no backup brings it back."""
     store, before, now = forgotten
-    first, last = (now.index(b'"erased":true'), now.rindex(b'"erased":true'))
-    end_of_last = now.index(b"\n", last)
     for start in range(0, len(now) - 40, 23):
         for length in (1, 40, 700):
             end = min(start + length, len(now) - 1)
-            if start < first + 13 and end >= end_of_last:
-                continue  # Nothing is left that says so.
             log_path(tmp_path).write_bytes(now)
             spoil(tmp_path, start, end)
             store.repair("c", copy=before)
@@ -210,3 +206,54 @@ def test_a_tombstone_is_mended_beside_another_of_its_turn(forgotten, tmp_path):
     spoil(tmp_path, at, at + 4)
     assert store.repair("c", copy=before)
     assert log_path(tmp_path).read_bytes() == now
+
+
+def test_a_damaged_answer_that_is_forgotten_is_kept_nowhere(tmp_path):
+    """Forgetting cannot erase a damaged line; a repair makes it a tombstone, and keeps no copy of it."""
+    store = FolderStore(tmp_path)
+    chat = ledger.open("c", store=store)
+    made = chat.record("asked", SECRET)
+    chat.record("c", "d")
+    before = log_path(tmp_path).read_bytes()
+    damage(tmp_path, b'"state":"done"', b'"state":"dOne"')
+    log_path(tmp_path).write_bytes(
+        log_path(tmp_path).read_bytes().replace(b'{"result"', b'["result"')
+    )
+    FolderStore(tmp_path).erase("c", made.id)
+
+    store.repair("c", copy=before)
+
+    for path in log_path(tmp_path).parent.iterdir():
+        assert SECRET.encode() not in path.read_bytes()
+    assert not store.verify("c").damaged
+
+
+@pytest.mark.parametrize("place", range(1, 120))
+def test_no_mend_and_no_undoing_loses_what_was_appended_since(tmp_path, place):
+    """A seal that a later append was made on is left as it is, damaged or mended."""
+    store = FolderStore(tmp_path)
+    store.append("c", [stop("a")])
+    store.append("c", [stop("b")])
+    backup = log_path(tmp_path).read_bytes()
+    broken = bytearray(backup)
+    broken[-1 - place] ^= 1
+    log_path(tmp_path).write_bytes(broken)
+    FolderStore(tmp_path).append("c", [stop("later")])
+    read = [t for t in turns(FolderStore(tmp_path).read("c")) if t]
+
+    store.repair("c", copy=backup)
+    mended = [t for t in turns(FolderStore(tmp_path).read("c")) if t]
+    assert set(read) <= set(mended)
+
+    FolderStore(tmp_path).append("c", [stop("last")])
+    store.undo_repair("c")
+    assert {"later", "last"} <= set(turns(FolderStore(tmp_path).read("c")))
+
+
+def test_a_record_of_a_repair_that_does_not_read_is_told(store, tmp_path):
+    """Undoing says which file it is, and changes nothing."""
+    (tmp_path / "conversations" / "c.repaired-1").touch(mode=0o600)
+    with pytest.raises(LedgerError, match="repaired-1"):
+        store.undo_repair("c")
+    with pytest.raises(TypeError, match="bytes"):
+        store.repair("c", copy="a name")
