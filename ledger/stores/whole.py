@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
-from contextlib import suppress
 
 from ledger.records import codec
-from ledger.stores import appending, files, lines, locks, plans
+from ledger.stores import files, lines, locks, plans
 from ledger.stores.reading import Log
 
 
@@ -28,15 +26,4 @@ def copy(log: Log) -> bytes:
 
 def place(log: Log, data: bytes) -> None:
     """Put a whole log in its place, durable, all or nothing. The caller holds the append lock."""
-    path = f"{log.stem}.new-{secrets.token_hex(8)}"
-    try:
-        with files.naming(log.data):
-            with files.Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
-                appending.write(file, log.files, data, 0)
-                log.files.flush(file.number)
-            os.replace(path, log.data)
-            log.files.flush_folder(os.path.dirname(log.data))
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(path)
-        raise
+    files.put(log.stem, log.data, data, log.files)
