@@ -228,6 +228,7 @@ def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
         "parent": turn.parent.id if turn.parent else None,
         "children": [child.id for child in turn.children],
         "state": turn.state,
+        "erased": turn.erased,
         "inputs": turn.inputs,
         "outputs": turn.outputs,
         "result": turn.result,
@@ -265,7 +266,7 @@ def heading(turn: Turn) -> str:
     """Return the first line of a turn: number, id, state, model, time, what it merges."""
     parts = [f"{turn.ordinal}", turn.id]
     if turn.state != "done":
-        parts.append(f"[{turn.state}]")
+        parts.append("[erased]" if turn.erased else f"[{turn.state}]")
     if turn.model:
         parts.append(f"({turn.model})")
     if turn.started:

@@ -120,6 +120,7 @@ def _brief(turn: Turn) -> dict[str, Any]:
         "ordinal": turn.ordinal,
         "parent": turn.parent.id if turn.parent else None,
         "state": turn.state,
+        "erased": turn.erased,
         "model": turn.model,
         "reads": [read.id for read in turn.reads],
     }

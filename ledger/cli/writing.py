@@ -103,7 +103,7 @@ def merge(
     Example: turn-ledger merge alex 2 3 --pick 3
     """
     if (pick is None) == (text is None):
-        raise typer.BadParameter("give --pick TURN or --text TEXT")
+        raise typer.BadParameter("give one of --pick TURN and --text TEXT")
     chat = conversation(context, id)
     merged = [named(chat, turn) for turn in turns]
     if len(set(merged)) != len(merged):

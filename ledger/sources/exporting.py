@@ -71,7 +71,7 @@ def _row(turn: Turn) -> markdown.Row:
         "inputs": turn.inputs,
         "outputs": turn.outputs if turn.state == "done" else None,
         "model": turn.model,
-        "state": turn.state,
+        "state": "erased" if turn.erased else turn.state,
         "started": times.to_text(turn.started) if turn.started is not None else None,
         "messages": turn.messages,
     }

@@ -85,3 +85,16 @@ def test_delete_as_json(cli, alex):
     assert told["found"] is True
     assert told["files"] == ["conversations/alex.jsonl"]
     assert len(told["attachments"]) == 1
+
+
+def test_a_forgotten_turn_is_told_from_an_abandoned_one(cli, alex):
+    """show, log, tree and the exports say erased, for people and for programs."""
+    cli("forget", "alex", "1", "-y")
+    assert "[erased]" in cli("show", "alex", "1")[1]
+    assert "[erased]" in cli("log", "alex")[1]
+    assert json.loads(cli("show", "alex", "1", "--json")[1])["erased"] is True
+    assert [t["erased"] for t in json.loads(cli("tree", "alex", "--json")[1])["turns"]] == [
+        True,
+        False,
+    ]
+    assert "No answer: erased" in cli("export", "alex", "-f", "markdown")[1]
