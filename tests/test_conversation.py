@@ -999,3 +999,18 @@ def test_opening_a_damaged_conversation_warns_once_and_goes_on(tmp_path):
     assert [t.inputs["message"] for t in found] == ["one", "three"]
     assert chat.record("four", "4").state == "done"
     assert [f.seq for f in chat.store.damage("alex")] == [4]
+
+
+def test_lineage_says_that_what_came_before_cannot_be_read(tmp_path):
+    """A turn whose parent is damaged is not called a first turn."""
+    chat = ledger.open("alex", store=tmp_path)
+    chat.record("one", "1")
+    last = chat.record("two", "2")
+    log = tmp_path / "conversations" / "alex.jsonl"
+    log.write_bytes(log.read_bytes().replace(b'"one"', b'"0ne"'))
+
+    with pytest.warns(UserWarning, match="damaged"):
+        told = ledger.open("alex", store=ledger.FolderStore(tmp_path)).lineage(last.id).explain()
+
+    assert "continues a turn that cannot be read here" in told
+    assert "names 1 turn that cannot be read here" in told

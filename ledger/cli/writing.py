@@ -164,7 +164,7 @@ def repair(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Mend a damaged log, as far as it can be proven; no byte is thrown away.
+    """Mend a damaged log, as far as it can be proven; what it replaced is kept.
 
     A seal that was altered is put right by itself; other damage needs a copy that has the bytes.
     Exit code 8 says that damage is left.

@@ -80,6 +80,8 @@ def _harmless(
 
     Args: since: offset of the first line that counts.
     """
+    if not found:
+        return []
     good = {line for line in _good(data, conversation) if line[0] >= since}
     while found:
         still = _good(apply(data, found), conversation)

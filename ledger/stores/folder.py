@@ -344,7 +344,7 @@ class FolderStore:
     def repair(
         self, conversation: str, *, copy: bytes | None = None, really: bool = True
     ) -> repairing.Repaired:
-        """Put right what of a damaged log can be proven; nothing is thrown away (`repairing`).
+        """Put right what of a damaged log can be proven; what it replaced is kept (`repairing`).
 
         What was forgotten stays so, and no line that could be read is lost, whatever the copy is.
         Args: copy: the bytes of the log at another time. really: False: say what would be done.
@@ -356,7 +356,7 @@ class FolderStore:
         )
 
     def undo_repair(self, conversation: str) -> repairing.Repaired:
-        """Put back what the last repair of a log changed."""
+        """Put back what the last repair of a log changed, but for what a later append was made on."""
         return self._mend(conversation, repairing.undo)
 
     def _mend(self, conversation: str, work: Callable[..., T]) -> T:

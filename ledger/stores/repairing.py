@@ -1,8 +1,9 @@
 """Damage put right in place, as far as it can be proven (`records.healing`), and undone again.
 
 What is changed is written down first, in `<id>.repaired-<n>`: offset, the bytes that stood there, the bytes
-that were put there, and why. So no byte is thrown away, a process may die at any step, and repairing or
-undoing once more goes on from there. No length changes: readers remember offsets.
+that were put there, and why. So no byte is thrown away but what a tombstone replaces (it may be what was
+forgotten), a process may die at any step, and repairing or undoing once more goes on from there. No
+length changes: readers remember offsets.
 
 The caller holds the append lock and the log's.
 """

@@ -203,7 +203,12 @@ def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
     state = "erased" if node.erased else ended
     maker = _maker(line)
     yield f"{_turns(tree, [line.turn])}: {state}" + (f", made by {maker}" if maker else "")
-    yield f"  continues {_turns(tree, line.ancestors)}" if line.ancestors else "  is a first turn"
+    if line.ancestors:
+        yield f"  continues {_turns(tree, line.ancestors)}"
+    elif node.record.parent is None:
+        yield "  is a first turn"
+    else:
+        yield "  continues a turn that cannot be read here"
     count = len(line.rests_on)
     yield f"  rests on {count} other turn{'' if count == 1 else 's'}" + (":" if count else "")
     groups = _groups(tree, line.rests_on)
@@ -216,7 +221,8 @@ def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
     if erased:
         yield f"    erased since: {_turns(tree, erased)}"
     if line.missing:
-        yield f"  names {len(line.missing)} turns that cannot be read here"
+        count = len(line.missing)
+        yield f"  names {count} turn{'' if count == 1 else 's'} that cannot be read here"
     if line.influenced:
         yield f"  influenced {_turns(tree, line.influenced)}"
 
