@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ledger._version import __version__
 
 if TYPE_CHECKING:
-    from ledger import errors, merging
+    from ledger import aio, errors, merging
     from ledger.conversation import Conversation, open
     from ledger.errors import LedgerError
     from ledger.sources.exporting import export_json, export_markdown
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ledger.stores.base import Position, Store
     from ledger.stores.folder import FolderStore
     from ledger.stores.memory import MemoryStore
+    from ledger.stream import Stream
     from ledger.turn import Turn
     from ledger.turns.current import current
     from ledger.turns.receipts import Receipt
@@ -40,7 +41,9 @@ _PLACES = {
     "Position": "ledger.stores.base",
     "Receipt": "ledger.turns.receipts",
     "Store": "ledger.stores.base",
+    "Stream": "ledger.stream",
     "Turn": "ledger.turn",
+    "aio": "ledger.aio",
     "all_turns": "ledger.views",
     "current": "ledger.turns.current",
     "errors": "ledger.errors",
@@ -62,8 +65,10 @@ __all__ = [
     "Position",
     "Receipt",
     "Store",
+    "Stream",
     "Turn",
     "__version__",
+    "aio",
     "all_turns",
     "current",
     "errors",

@@ -7,28 +7,33 @@ continues from and which program answers; the memory is the log's.
 
 from __future__ import annotations
 
-import time
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import wait
+from contextvars import copy_context
 from inspect import BoundArguments
 from types import EllipsisType
 from typing import Any
 
-from ledger import merging
-from ledger.errors import Cancelled, TurnState, TurnWaiting
+from ledger.errors import TurnUnknown
+from ledger.maker import Maker
 from ledger.records import ids, kinds, values
 from ledger.stores.resolve import store_for
-from ledger.turn import Turn
-from ledger.turns import commands, current, outcomes, programs, receipts
-from ledger.turns.commands import Outcome
+from ledger.stream import Stream
+from ledger.turn import Turn, outcome_of
+from ledger.turns import commands, loops, programs, receipts, stopping
 from ledger.turns.log import Log
 from ledger.turns.receipts import Receipt
-from ledger.turns.view import Making, Merge, Record, Start, TurnLike, View
+from ledger.turns.running import Run
+from ledger.turns.view import Making, Siblings, Start, TurnLike, View
 from ledger.turns.world import SYSTEM
 from ledger.views import Lineage, Rule, drawing
 from ledger.views.place import Cursor, Sends
 
-WAIT_S = 1.0
-"""How long a queued send waits before it looks again whether a lease ran out."""
+WAIT_S = 0.25
+"""How long a queued send waits before it looks again: a holder may have died, or it was cancelled."""
+LAST_S = 5.0
+"""How long a caller that is interrupted waits for its turn to be recorded as stopped."""
 
 
 def open(
@@ -75,6 +80,7 @@ class Conversation:
         self._log = log
         self._view = view
         self._world = view.world
+        self._maker = Maker(log, view)
 
     @property
     def id(self) -> str:
@@ -119,6 +125,10 @@ class Conversation:
 
     @head.setter
     def head(self, turn: TurnLike) -> None:
+        self.set_head(turn)
+
+    def set_head(self, turn: TurnLike) -> None:
+        """Make a turn the head for everyone who opens the conversation; this view continues from it."""
         target = self._view.find(self._log.read(), turn)
         self._log.append(lambda h: commands.move_head(h, target, now=self._world.now()))
         self._view.cursor = Cursor.exactly(target)
@@ -154,8 +164,7 @@ class Conversation:
         if args or kwargs:
             _, inputs, _ = self._view.bind(args, kwargs)
         history = self._log.read()
-        at = self._view.cursor.resolve(history)
-        place = history.place(now=self._world.now(), sends="branch", at=at)
+        place = self._view.place(history, "branch")
         shown = history.shown(place.parent, self._view.rule)
         return drawing.Rendered(
             parent=place.parent, inputs=inputs, saw=list(shown.saw), rows=list(shown.rows)
@@ -178,7 +187,9 @@ class Conversation:
 
         Raises: what the program raises, after the turn is recorded `failed`; the errors of `send`.
         """
-        return self._send(args, kwargs, request_id)[1]
+        start, bound = self._maker.prepare(args, kwargs, request_id)
+        run = self._begin(start, bound)
+        return self._outcome(self._turn(start.made)) if run is None else result(run)
 
     def send(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Turn:
         """Make one turn with the program and return the turn.
@@ -190,7 +201,82 @@ class Conversation:
         do not fit; nothing was recorded. conversation-busy, conversation-signature,
         conversation-nested, request-mismatch, record-invalid, record-too-large, store errors.
         """
-        return self._send(args, kwargs, request_id)[0]
+        start, bound = self._maker.prepare(args, kwargs, request_id)
+        run = self._begin(start, bound)
+        if run is None:
+            self._outcome(self._turn(start.made))
+        else:
+            result(run)
+        return self._turn(start.made)
+
+    def stream(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Stream:
+        """Make one turn and give its answer in pieces, as the program says them.
+
+            with chat.stream("Tell me a story.") as s:
+                for piece in s:
+                    print(piece, end="")
+
+        Args, Raises: as `send`; what the program raises is raised by `s.result` and by iterating.
+        Returns: the stream; `s.turn` is recorded by then. Leaving `with` before the end stops the
+        turn; without `with`, the turn runs to its end, read or not. Sent again under a request id,
+        the stream follows the turn that was sent first, and leaving it stops nothing.
+        """
+        start, bound = self._maker.prepare(args, kwargs, request_id)
+        run = self._begin(start, bound)
+        return Stream(self._turn(start.made), run)
+
+    def tries(self, *args: Any, settings: Sequence[Mapping[str, Any]], **kwargs: Any) -> list[Turn]:
+        """Ask the same once per settings, side by side: turns that share their parent.
+
+            chat.tries("Why is 1/3 bigger than 1/4?", settings=[{"lm": "a"}, {"lm": "b"}])
+
+        All run at once. One that fails is a turn that is `failed`; the others go on. This view stays
+        where it was, so that the next send, or a merge of these, continues from there.
+        Args: settings: of each turn, over the conversation's own; what the program finds in
+        `current().settings`. The rest goes to the program.
+        Returns: the turns, ended, in the order of `settings`.
+        Raises: as `send`, before any program runs.
+        """
+        under = Siblings()
+        starts = self._maker.tries(args, kwargs, settings, under)
+        runs: list[Run] = []
+        try:
+            for start, bound in starts:
+                run = self._begin(start, bound)
+                runs += [run] if run is not None else []
+            self._maker.stay(under)
+            wait([run.outcome for run in runs])
+        except BaseException:
+            for run in runs:
+                run.stop()
+            wait([run.outcome for run in runs], LAST_S)
+            raise
+        return [self._turn(start.turn) for start, _ in starts]
+
+    def stop(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> None:
+        """Stop a turn, wherever it runs: within a second it ends `stopped`, its caller gets Cancelled.
+
+        A turn that waits or was interrupted has nobody to stop: it ends `abandoned`. One that ended
+        stays as it is.
+        Args: turn: None: the one this view stands on. request_id: the turn that was sent under it, and
+        sends of this process that still wait under it: these are cancelled, and record nothing.
+        Raises: turn-unknown: there is no such turn, and no such send.
+        """
+        if request_id is not None:
+            waits = stopping.cancel(self.id, request_id)
+            sent = self._log.read().request(request_id)
+            if sent is None and waits:
+                return
+            if sent is None:
+                reason = "was sent under no turn of it"
+                raise TurnUnknown(conversation=self.id, turn=request_id, reason=reason)
+            turn = sent
+        if turn is None:
+            at = self.head
+            if at is None:
+                return
+            turn = at
+        stopping.stop(self._log, self._view, self._view.find(self._log.read(), turn))
 
     def record(
         self,
@@ -212,15 +298,8 @@ class Conversation:
         neutral form: the user side first, then all that came after.
         Raises: turn-state: the parent is not done. record-invalid, conversation-busy, store errors.
         """
-        making = Record(
-            self._view,
-            _named(inputs, "message"),
-            _named(outputs, programs.ANSWER),
-            parent=parent,
-            model=model,
-            usage=usage,
-            saw=saw,
-            exchange=messages,
+        making = self._maker.recording(
+            inputs, outputs, parent=parent, model=model, usage=usage, saw=saw, messages=messages
         )
         return self._make(making)
 
@@ -241,26 +320,11 @@ class Conversation:
         nearest common ancestor that is none of them; None: it starts a line of its own.
         Raises: turn-state, turn-unknown; what `by` raises, and then nothing is recorded.
         """
-        view, history = self._view, self._log.read()
-        merged = [view.find(history, turn) for turn in turns]
-        commands.mergeable(history, merged)
-        if isinstance(onto, EllipsisType):
-            landing = history.landing(merged)
-        else:
-            landing = view.done(history, onto, "a merge lands on a turn that is done")
-        answers = [_answer(self._turn(turn)) for turn in merged]
-        value = by(**merging.arguments(by, answers, inputs))
-        program = view.merged_program(history, merged[0])
-        making = Merge(
-            view,
-            merged,
-            view.merged_outputs(program, value),
-            inputs=answers[0]["inputs"],
-            landing=landing,
-            program=program,
-            made_by=merging.made_by(by),
-        )
-        return self._make(making)
+        merge = self._maker.merging(turns, by, onto, inputs)
+        value = by(**merge.arguments)
+        if inspect.isawaitable(value):
+            value = loops.result_of(value, loops.background())
+        return self._make(merge.making(value))
 
     # -- beside the turns
 
@@ -275,6 +339,10 @@ class Conversation:
 
     @title.setter
     def title(self, text: str) -> None:
+        self.set_title(text)
+
+    def set_title(self, text: str) -> None:
+        """Give the conversation a title; the old ones stay in its log."""
         if not isinstance(text, str):
             raise TypeError(f"a title is text, not {type(text).__name__}")
         self._log.add(commands.entry(commands.OWN, commands.TITLE, text, now=self._world.now()))
@@ -320,109 +388,32 @@ class Conversation:
         """
         target = self._view.find(self._log.read(), turn)
         before, erased = self._log.erase(
-            target, lambda history: commands.abandon(history, target, now=self._world.now())
+            target, lambda history: commands.settle(history, target, now=self._world.now())
         )
         return receipts.receipt(before, erased)
 
     # -- inside
 
-    def _send(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], request_id: str | None
-    ) -> tuple[Turn, Any]:
-        bound, inputs, settings = self._view.bind(args, kwargs)
-        program = self._view.program
-        assert program is not None
-        start = Start(self._view, program, inputs, settings=settings, request_id=request_id)
-        turn = self._make(start)
-        if start.repeats is not None:
-            return turn, self._outcome(turn)
-        return turn, self._run(turn.id, program, bound, settings)
+    def _begin(self, start: Start, bound: BoundArguments) -> Run | None:
+        """Record a turn once its place is free, and start its program; None: it repeats a turn."""
+        with stopping.waiting(start, start.request_id):
+            self._make(start)
+        return self._maker.launch(start, bound, copy_context())
 
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; or find the turn it repeats."""
         self._view.refuse_nested()
-        while True:
-            # One step for threads that share this view: who sends next stands behind this turn.
-            with self._log.lock:
-                self._log.append(making.decide)
-                if making.repeats is not None:
-                    self._log.confirm()  # Who recorded it may have died before it was durable.
-                    return self._turn(making.repeats)
-                if making.waits_for is None:
-                    self._view.cursor = Cursor.branch_of(making.turn)
-                    return self._turn(making.turn)
+        while (turn := self._maker.step(making)) is None:
             self._log.wait(WAIT_S)
-
-    def _run(
-        self,
-        turn: str,
-        program: programs.Program,
-        bound: BoundArguments,
-        settings: Mapping[str, Any],
-    ) -> Any:
-        running = current.Running(self.id, turn, settings, lambda: self._earlier(turn))
-        token = current.enter(running)
-        begun = time.perf_counter()
-        try:
-            value = program.call(bound)
-        except BaseException as error:
-            self._end_failed(turn, error, running, time.perf_counter() - begun)
-            raise
-        finally:
-            current.leave(token)
-        seconds = time.perf_counter() - begun
-        try:
-            self._end(turn, outcomes.done(program, value, running, seconds))
-        except BaseException as error:
-            if getattr(error, "code", None) in ("record-invalid", "record-too-large"):
-                self._end_failed(turn, error, running, seconds)
-            raise
-        return value
-
-    def _end(self, turn: str, outcome: Outcome) -> None:
-        self._log.append(
-            lambda history: commands.end(
-                history,
-                turn,
-                outcome,
-                holder=self._world.holder(),
-                attempt=1,
-                now=self._world.now(),
-            )
-        )
-
-    def _end_failed(
-        self, turn: str, error: BaseException, running: current.Running, seconds: float
-    ) -> None:
-        """Record that a turn failed; what goes wrong in that never hides why it failed."""
-        try:
-            self._end(turn, outcomes.failed(error, running, seconds))
-        except Exception as second:
-            error.add_note(f"and turn {turn} could not be recorded as failed: {second}")
+        return self._turn(turn)
 
     def _outcome(self, turn: Turn) -> Any:
         """Return the recorded outcome of a turn that was sent before, waiting while it runs."""
-        while (state := turn.state) == "running":
-            self._log.wait(WAIT_S)
-        if state == "done":
-            return turn.result
-        if state == "stopped":
-            raise Cancelled(turn=turn.id)
-        if state == "waiting":
-            raise TurnWaiting(turn=turn.id, questions=tuple(self._log.history.unanswered(turn.id)))
-        error = turn.error or {}
-        told = f"{error.get('type')}: {error.get('message', '')}" if error else "it has no result"
-        died = "its process died before it ended; send it anew, under another request id"
-        reason = died if state == "interrupted" else told
-        raise TurnState(turn=turn.id, state=state, reason=reason)
-
-    def _earlier(self, turn: str) -> list[dict[str, Any]]:
-        history = self._log.history
-        with self._log.lock:
-            return list(history.shown(history.node(turn).parent, self._view.rule).rows)
+        turn.wait()
+        return outcome_of(turn)
 
     def _turn(self, turn: str) -> Turn:
-        return Turn(self._log, self._world, turn, self._view.program)
+        return Turn(self._log, self._view, turn)
 
     def __repr__(self) -> str:
         history = self._log.read()
@@ -431,19 +422,12 @@ class Conversation:
         return f"<Conversation {self.id} with {name}: {len(history.order)} turns>"
 
 
-def _named(value: Mapping[str, Any] | str, name: str) -> dict[str, Any]:
-    if isinstance(value, str):
-        return {name: value}
-    if not isinstance(value, Mapping):
-        raise TypeError(f"values are given by name, or as text, not {type(value).__name__}")
-    return dict(value)
-
-
-def _answer(turn: Turn) -> dict[str, Any]:
-    return {
-        "turn": turn.id,
-        "model": turn.model,
-        "inputs": turn.inputs,
-        "outputs": turn.outputs,
-        "result": turn.result,
-    }
+def result(run: Run) -> Any:
+    """Wait for a turn's program and return what it returned; interrupted, stop the turn first."""
+    try:
+        wait([run.outcome])
+    except BaseException:
+        run.stop()
+        wait([run.outcome], LAST_S)
+        raise
+    return run.outcome.result()

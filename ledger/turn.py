@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
-from ledger.errors import TurnUnknown
+from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
 from ledger.records import kinds, messages, times
+from ledger.turns import stopping
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
-from ledger.turns.world import World
+from ledger.turns.view import View
+from ledger.views import History
 from ledger.views.drawing import inputs_text
 from ledger.views.nodes import Node, model_of
 from ledger.views.text import one_line
 
+WAIT_S = 0.25
+"""How long to wait before looking again whether a turn's holder died."""
 
-class Turn:
-    """One turn of a conversation. Equal to any other view of the same turn.
 
-    Asked of a turn that has not ended, the log is read again, so its state is the present one.
+class TurnBase:
+    """One turn of a conversation, as its log was read last. Equal to any other view of the same turn.
+
     Values are fresh copies: changing them changes nothing. Every output is also an attribute.
     """
 
-    def __init__(self, log: Log, world: World, turn: str, program: Program | None = None) -> None:
+    def __init__(self, log: Log, view: View, turn: str) -> None:
         self._log = log
-        self._world = world
+        self._view = view
         self._id = turn
-        self._program = program
 
     # -- what it is
 
@@ -46,15 +50,15 @@ class Turn:
         return self._node.ordinal
 
     @property
-    def parent(self) -> Turn | None:
+    def parent(self) -> Self | None:
         """The turn that it continues; None for the first of a line."""
         parent = self._node.parent
         return None if parent is None else self._other(parent)
 
     @property
-    def children(self) -> list[Turn]:
+    def children(self) -> list[Self]:
         """The turns that continue it, in log order."""
-        return [self._other(child) for child in self._log.read().children(self._id)]
+        return [self._other(child) for child in self._history.children(self._id)]
 
     @property
     def request_id(self) -> str | None:
@@ -98,7 +102,8 @@ class Turn:
             found = self._value(ended.value)
         else:
             found = self.outputs.get(self._log.history.answer_name(self._id))
-        return found if self._program is None else self._typed(self._program, found)
+        program = self._view.program
+        return found if program is None else self._typed(program, found)
 
     def _typed(self, program: Program, found: Any) -> Any:
         recorded = self._log.history.programs.get(self._node.record.program)
@@ -136,7 +141,18 @@ class Turn:
         node = self._node
         if node.ended is not None:
             return node.ended.state
-        return self._log.history.state(self._id, now=self._world.now())
+        return self._view.state(self._log.history, self._id)
+
+    @property
+    def questions(self) -> list[dict[str, Any]]:
+        """What a turn that waits asks a person, as recorded: the questions nobody has answered yet."""
+        return self._log.history.unanswered(self._node.id)
+
+    @property
+    def partial(self) -> str | None:
+        """What a turn that was stopped or failed had said by then. It is never shown to a later turn."""
+        ended = self._node.ended
+        return None if ended is None else ended.partial
 
     @property
     def model(self) -> str | None:
@@ -171,13 +187,13 @@ class Turn:
     # -- what it rests on
 
     @property
-    def saw(self) -> list[Turn]:
+    def saw(self) -> list[Self]:
         """The earlier turns it was shown, in order."""
-        history = self._log.read()
+        history = self._history
         return [self._other(turn) for turn in history.saw(self._id) if turn in history]
 
     @property
-    def reads(self) -> list[Turn]:
+    def reads(self) -> list[Self]:
         """A merge: the turns it was made from."""
         named = self._value(self._node.record.reads)
         listed = named if isinstance(named, list) else []
@@ -200,7 +216,7 @@ class Turn:
         raise AttributeError(f"a turn has no {name!r}; its outputs: {', '.join(outputs) or 'none'}")
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Turn):
+        if not isinstance(other, TurnBase):
             return NotImplemented
         return (self._id, self.conversation) == (other._id, other.conversation)
 
@@ -219,13 +235,18 @@ class Turn:
     def _node(self) -> Node:
         history = self._log.history
         if self._id not in history or history.node(self._id).ended is None:
-            history = self._log.read()
+            history = self._history
         if self._id not in history:
             raise TurnUnknown(conversation=self.conversation, turn=self._id)
         return history.node(self._id)
 
-    def _other(self, turn: str) -> Turn:
-        return Turn(self._log, self._world, turn, self._program)
+    def _other(self, turn: str) -> Self:
+        return type(self)(self._log, self._view, turn)
+
+    @property
+    def _history(self) -> History:
+        """What its state and neighbours are read from."""
+        return self._log.history
 
     @property
     def _where(self) -> tuple[int, str]:
@@ -243,3 +264,56 @@ class Turn:
         source = self.source
         text = source.get(key) if source is not None else None
         return times.from_text(text) if isinstance(text, str) else None
+
+
+class Turn(TurnBase):
+    """One turn of a conversation. Equal to any other view of the same turn.
+
+    Asked of a turn that has not ended, the log is read again, so its state is the present one.
+    Values are fresh copies: changing them changes nothing. Every output is also an attribute.
+    """
+
+    @property
+    def _history(self) -> History:
+        return self._log.read()
+
+    def refresh(self) -> Self:
+        """Read the log again. Returns: the turn itself. (Most of what is asked of it does so anyway.)"""
+        self._log.read()
+        return self
+
+    def wait(self, timeout_s: float | None = None) -> str:
+        """Block until it no longer runs, or the time is up. Returns: its state then."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while (state := self.state) == "running":
+            left = WAIT_S if deadline is None else min(WAIT_S, deadline - time.monotonic())
+            if left <= 0:
+                break
+            self._log.wait(left)
+        return state
+
+    def stop(self) -> None:
+        """Stop it, wherever it runs: within a second it ends `stopped`. See `Conversation.stop`."""
+        stopping.stop(self._log, self._view, self._id)
+
+    def abandon(self) -> None:
+        """End it `abandoned`: a turn that waits or was interrupted, and that nobody will go on with.
+
+        Raises: turn-state: it runs, or has ended otherwise.
+        """
+        stopping.abandon(self._log, self._view, self._id)
+
+
+def outcome_of(turn: TurnBase) -> Any:
+    """Return the result of a turn that no longer runs, or raise why there is none."""
+    state = turn.state
+    if state == "done":
+        return turn.result
+    if state == "stopped":
+        raise Cancelled(turn=turn.id)
+    if state == "waiting":
+        raise TurnWaiting(turn=turn.id, questions=tuple(turn.questions))
+    error = turn.error or {}
+    told = f"{error.get('type')}: {error.get('message', '')}" if error else "it has no result"
+    died = "its process died before it ended; send it anew, under another request id"
+    raise TurnState(turn=turn.id, state=state, reason=died if state == "interrupted" else told)

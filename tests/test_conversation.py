@@ -494,7 +494,12 @@ def _running_turn(world):
     sent = commands.Sent(turn=world.turn_id(), parent=None, inputs={"message": "x"})
     program = Program(echo).description
     return commands.start(
-        history, sent, program=program, rule=ledger.all_turns(), now=world.now(), holder="gone:1:x"
+        history,
+        sent,
+        program=program,
+        rule=ledger.all_turns(),
+        claim=commands.Claim("gone:1:x"),
+        now=world.now(),
     )
 
 

@@ -33,3 +33,11 @@ class FakeWorld:
     def holder(self) -> str:
         """Give the name this process goes by."""
         return self.name
+
+    def boot(self) -> str | None:
+        """x"""
+        return None
+
+    def monotonic(self) -> float:
+        """x"""
+        return (self.time - START).total_seconds()

@@ -151,6 +151,8 @@ class LedgerStore(Store, Protocol):
     """`memory` or `disk`: what an append has reached when it returns."""
     persistent: bool
     """Whether records outlive this process."""
+    tells_at_once: bool
+    """Whether `wait` with a timeout of 0 costs next to nothing: then running turns are looked at so."""
 
     def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
         """Return what `read` returns, as Structs with their payloads undecoded."""

@@ -76,6 +76,7 @@ class FolderStore:
 
     durability = "disk"
     persistent = True
+    tells_at_once = True
 
     def __init__(
         self,

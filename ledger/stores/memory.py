@@ -79,6 +79,7 @@ class MemoryStore:
 
     durability = "memory"
     persistent = False
+    tells_at_once = True
 
     def __init__(self) -> None:
         self.blobs = MemoryBlobs()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -26,9 +26,13 @@ from ledger.errors import (
 from ledger.records import canonical, kinds, times
 from ledger.records.kinds import NewRecord, new
 from ledger.views import History, Rule
+from ledger.views.nodes import Node
+from ledger.views.states import Dead
 
 LEASE_S = 30
 """How long a lease lasts."""
+UNATTENDED = ("waiting", "interrupted")
+"""The states of a turn that has not ended and that nobody runs."""
 OWN = "ledger"
 """The `plugin` of the entries this package keeps itself."""
 TITLE = "title"
@@ -68,6 +72,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     usage: dict[str, int] = {}
     seconds: float | None = None
     messages: list[dict[str, Any]] | None = None
+    partial: str | None = None
+    """What had been said when it was stopped or failed."""
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the record."""
@@ -151,8 +157,8 @@ def start(
     *,
     program: Described,
     rule: Rule,
+    claim: Claim,
     now: datetime,
-    holder: str,
 ) -> list[NewRecord]:
     """Start a turn: its program when new, the turn, its first lease."""
     check_signature(history, program, sent.parent)
@@ -161,51 +167,112 @@ def start(
     return [
         *_program(history, program, at),
         new("turn", at, program=program.version, saw=saw, **sent.keys()),
-        _lease(sent.turn, holder=holder, attempt=1, now=now),
+        _lease(sent.turn, claim, now=now),
     ]
 
 
+class Claim(NamedTuple):
+    """Who runs a turn: a process, and its how manieth attempt."""
+
+    holder: str
+    attempt: int = 1
+    boot: str | None = None
+    """The boot of the machine it runs on, where there is such a thing."""
+
+
+def renew(history: History, turn: str, claim: Claim, *, now: datetime) -> list[NewRecord]:
+    """Hold a running turn for another 30 s; also when the lease ran out, if nobody claimed it.
+
+    Raises: lease-lost.
+    """
+    fence(history, turn, claim)
+    return [_lease(turn, claim, now=now)]
+
+
 def end(
-    history: History,
-    turn: str,
-    outcome: Outcome,
-    *,
-    holder: str,
-    attempt: int,
-    now: datetime,
+    history: History, turn: str, outcome: Outcome, claim: Claim, *, now: datetime
 ) -> list[NewRecord]:
     """End a running turn, if it is still this holder's; an expired lease is renewed with it.
 
     Raises: lease-lost: it ended already, or another attempt holds it.
     """
+    node = fence(history, turn, claim)
+    until = times.from_text(node.lease.until) if node.lease is not None else None
+    renewed = [_lease(turn, claim, now=now)] if until is None or until < now else []
+    saw = kinds.mappings(node.record.saw)
+    keys = {"turn": turn, "saw": saw, "attempt": claim.attempt, **outcome.keys()}
+    return [*renewed, new("ended", times.to_text(now), **keys)]
+
+
+def fence(history: History, turn: str, claim: Claim) -> Node:
+    """Return a running turn's node if a claim on it still stands: who lost it appends nothing.
+
+    Raises: lease-lost: it ended, or another attempt holds it.
+    """
     node = history.node(turn)
     if node.ended is not None:
         raise LeaseLost(turn=turn, reason=f"it already ended {node.ended.state}")
     lease = node.lease
-    if lease is None or (lease.holder, lease.attempt) != (holder, attempt):
+    if lease is None or (lease.holder, lease.attempt) != (claim.holder, claim.attempt):
         raise LeaseLost(turn=turn, reason="another process holds it now")
-    at = times.to_text(now)
-    until = times.from_text(lease.until)
-    expired = until is None or until < now
-    renewed = [_lease(turn, holder=holder, attempt=attempt, now=now)] if expired else []
-    saw = kinds.mappings(node.record.saw)
-    return [*renewed, new("ended", at, turn=turn, saw=saw, attempt=attempt, **outcome.keys())]
+    return node
 
 
-def abandon(history: History, turn: str, *, now: datetime) -> list[NewRecord]:
+def asked_to_stop(history: History, turn: str) -> bool:
+    """Say whether somebody asked the present attempt of a turn to stop."""
+    node = history.node(turn)
+    return any(seq > node.attempt_seq for seq in node.stops)
+
+
+def stop(
+    history: History, turn: str, *, now: datetime, dead: Dead = frozenset()
+) -> list[NewRecord]:
+    """Ask a running turn to stop; end one that nobody runs `abandoned`; leave one that ended.
+
+    Raises: turn-unknown.
+    """
+    state = history.state(turn, now=now, dead=dead)
+    if state == "running":
+        already = asked_to_stop(history, turn)
+        return [] if already else [new("stop", times.to_text(now), turn=turn)]
+    return _abandoned(history, turn, now=now) if state in UNATTENDED else []
+
+
+def abandon(
+    history: History, turn: str, *, now: datetime, dead: Dead = frozenset()
+) -> list[NewRecord]:
+    """End a turn that waits or was interrupted `abandoned`, which closes its questions.
+
+    Nothing when it is abandoned already. Raises: turn-unknown. turn-state: it runs, or ended otherwise.
+    """
+    state = history.state(turn, now=now, dead=dead)
+    if state == "abandoned":
+        return []
+    if state not in UNATTENDED:
+        reason = "only a turn that waits or was interrupted can be abandoned; " + (
+            "stop it" if state == "running" else "it has ended"
+        )
+        raise TurnState(turn=turn, state=state, reason=reason)
+    return _abandoned(history, turn, now=now)
+
+
+def settle(
+    history: History, turn: str, *, now: datetime, dead: Dead = frozenset()
+) -> list[NewRecord]:
     """End an interrupted turn `abandoned`, so that it can be erased; nothing when it has ended.
 
     Raises: turn-unknown. turn-state: it runs, or waits for a person.
     """
-    state = history.state(turn, now=now)
+    state = history.state(turn, now=now, dead=dead)
     if state in ("running", "waiting"):
         raise TurnState(turn=turn, state=state, reason="only a turn that ended can be forgotten")
-    if state != "interrupted":
-        return []
+    return _abandoned(history, turn, now=now) if state == "interrupted" else []
+
+
+def _abandoned(history: History, turn: str, *, now: datetime) -> list[NewRecord]:
     node = history.node(turn)
     saw = kinds.payload(node.record.saw, node.seq) or []
-    attempt = max(node.attempt, 1)
-    keys = {"turn": turn, "state": "abandoned", "saw": saw, "attempt": attempt}
+    keys = {"turn": turn, "state": "abandoned", "saw": saw, "attempt": max(node.attempt, 1)}
     return [new("ended", times.to_text(now), **keys)]
 
 
@@ -280,6 +347,6 @@ def _program(history: History, program: Described, at: str) -> list[NewRecord]:
     return [] if program.version in history.programs else [new("program", at, **program.keys())]
 
 
-def _lease(turn: str, *, holder: str, attempt: int, now: datetime) -> NewRecord:
+def _lease(turn: str, claim: Claim, *, now: datetime) -> NewRecord:
     until = times.to_text(now + timedelta(seconds=LEASE_S))
-    return new("lease", times.to_text(now), turn=turn, holder=holder, until=until, attempt=attempt)
+    return new("lease", times.to_text(now), turn=turn, until=until, **claim._asdict())

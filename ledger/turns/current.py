@@ -1,17 +1,27 @@
-"""The turn that is running in this thread or task, as its program sees it."""
+"""The turn that is running in this thread or task, as its program sees it.
+
+Tasks and `asyncio.to_thread` carry it by themselves, since it is a context variable. Plain threads
+and thread pools start with an empty context, so while a turn runs they are given it as well
+(`_carry`): whoever starts a thread inside a program expects to be in the same turn.
+"""
 
 from __future__ import annotations
 
+import functools
+import threading
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar, Token
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, ContextVar, Token
 from typing import Any
 
-from ledger.errors import RecordInvalid
+from ledger.errors import Cancelled, RecordInvalid
+from ledger.records import values
 from ledger.records.values import INTEGER_LIMIT
+from ledger.turns.pieces import Pieces
 
 
 class Running:
-    """What a program may ask about the turn it answers, and add to it."""
+    """What a program may ask about the turn it answers, and add to it. Safe for threads."""
 
     def __init__(
         self,
@@ -28,7 +38,13 @@ class Running:
         """The conversation's settings with the turn's own over them."""
         self.model: str | None = None
         self.usage: dict[str, int] = {}
+        self.pieces = Pieces()
+        """What it has said so far."""
+        self.over = False
+        """Whether the turn has ended; its program may still be at work after a stop."""
         self._earlier = earlier
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
 
     def earlier(self) -> list[dict[str, Any]]:
         """Return what the turn is shown: a dict per earlier turn, its inputs and outputs by name."""
@@ -42,10 +58,34 @@ class Running:
         """
         check_model(model)
         counts = whole_counts(usage or {})
-        if model is not None:
-            self.model = model
-        for name, count in counts.items():
-            self.usage[name] = self.usage.get(name, 0) + count
+        with self._lock:
+            if model is not None:
+                self.model = model
+            for name, count in counts.items():
+                self.usage[name] = self.usage.get(name, 0) + count
+
+    def emit(self, text: str) -> None:
+        """Say a piece of the answer now, to whoever streams or follows the turn.
+
+        The answer is what the program returns; the pieces are kept only where it has none (`partial`).
+        Raises: turn-stopped: somebody stopped the turn. record-invalid: it is no text that can be kept.
+        """
+        if self.stopped:
+            raise Cancelled(turn=self.turn)
+        if not isinstance(text, str):
+            raise RecordInvalid(path="emit", reason=f"a piece is text, not {type(text).__name__}")
+        values.check(text, "emit", references=False)
+        if text:
+            self.pieces.add(text)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the turn was stopped, or is no longer this process's: return soon."""
+        return self._stop.is_set()
+
+    def ask_to_stop(self) -> None:
+        """Make `stopped` true. What the program does about it is up to the program."""
+        self._stop.set()
 
 
 def check_model(model: object) -> None:
@@ -80,15 +120,68 @@ def current() -> Running:
 
 
 def running_turn() -> Running | None:
-    """Return the turn that this code runs in, or None."""
-    return _CURRENT.get()
+    """Return the turn that this code runs in and that has not ended, or None."""
+    running = _CURRENT.get()
+    return None if running is None or running.over else running
 
 
 def enter(running: Running) -> Token[Running | None]:
     """Make a turn the running one of this context, until `leave`."""
+    _carry()
     return _CURRENT.set(running)
 
 
 def leave(token: Token[Running | None]) -> None:
     """Undo `enter`."""
     _CURRENT.reset(token)
+
+
+# -- threads that a program starts -----------------------------------------------------------------
+
+_carrying = threading.Lock()
+
+
+def _carry() -> None:
+    """From the first turn on, let threads and pools that a program uses be in its turn.
+
+    Outside a turn the two methods do what they did. Nothing but this one variable is carried.
+    """
+    with _carrying:
+        start: Any = threading.Thread.start
+        submit: Any = ThreadPoolExecutor.submit
+        if getattr(start, "carries_turns", False):
+            return
+
+        @functools.wraps(start)
+        def start_inside(thread: threading.Thread) -> None:
+            running = running_turn()
+            if running is not None:
+                thread.run = _inside(running, thread.run)  # type: ignore[method-assign]
+            start(thread)
+
+        @functools.wraps(submit)
+        def submit_inside(
+            pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+        ) -> Any:
+            running = running_turn()
+            if running is None:
+                return submit(pool, fn, *args, **kwargs)
+            # The pool's own threads serve other turns later: they are started outside this one.
+            work = functools.partial(submit, pool, _inside(running, fn), *args, **kwargs)
+            return Context().run(work)
+
+        start_inside.carries_turns = True  # type: ignore[attr-defined]
+        setattr(threading.Thread, "start", start_inside)  # noqa: B010 - mypy takes no assignment
+        setattr(ThreadPoolExecutor, "submit", submit_inside)  # noqa: B010
+
+
+def _inside(running: Running, fn: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fn)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        token = _CURRENT.set(running)
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            _CURRENT.reset(token)
+
+    return inside

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ledger.errors import DamageWarning, StoreUnsupported
 from ledger.records.kinds import NewRecord
 from ledger.stores.base import Erased
+from ledger.turns import loops
 from ledger.views import History
 
 POLL_S = 0.1
@@ -39,11 +40,13 @@ class Log:
 
     def __init__(self, store: ReadsAndAppends, conversation: str) -> None:
         self.store = store
+        """The store as the caller gave it."""
+        self._calls = loops.blocking(store)
         self.conversation = conversation
         self.lock = threading.RLock()
         self.history = History(conversation)
         self._position: int = 0
-        self._scan = getattr(store, "scan", store.read)
+        self._scan = getattr(self._calls, "scan", self._calls.read)
         self._warned = False
 
     def read(self) -> History:
@@ -69,7 +72,7 @@ class Log:
     def _warn(self) -> None:
         """Tell once of lines that are damaged. What cannot be read for another reason is no damage."""
         self._warned = True
-        damage = getattr(self.store, "damage", None)
+        damage = getattr(self._calls, "damage", None)
         found = damage(self.conversation) if callable(damage) else ()
         if found:
             lines = ", ".join(str(finding.seq) for finding in found[:5])
@@ -94,16 +97,22 @@ class Log:
                 if not records:
                     return history
                 try:
-                    self.store.append(self.conversation, records, expect=self._position)
+                    self._calls.append(self.conversation, records, expect=self._position)
                 except Exception as error:
                     if getattr(error, "code", None) != "store-conflict":
                         raise
                     continue
                 return self.read()
 
+    def hold(self, holder: str) -> None:
+        """Have others see at once when this process dies, where the store can show that."""
+        hold = getattr(self._calls, "hold", None)
+        if callable(hold):
+            hold(holder)
+
     def confirm(self) -> None:
         """Return when all that was read is as durable as the store makes it, whoever recorded it."""
-        self.store.append(self.conversation, [])
+        self._calls.append(self.conversation, [])
 
     def erase(
         self, turn: str, decide: Callable[[History], list[NewRecord]]
@@ -114,7 +123,7 @@ class Log:
         Returns: the history as it was before, and what the store removed.
         Raises: store-unsupported: the store cannot erase; nothing was appended.
         """
-        erase = getattr(self.store, "erase", None)
+        erase = getattr(self._calls, "erase", None)
         if not callable(erase):
             raise StoreUnsupported(store=type(self.store).__name__, method="erase")
         while True:
@@ -138,12 +147,28 @@ class Log:
 
     def add(self, records: list[NewRecord]) -> History:
         """Append records whatever the log holds: what is true of any log, such as a stop."""
-        self.store.append(self.conversation, records)
+        self._calls.append(self.conversation, records)
         return self.read()
+
+    @property
+    def position(self) -> int:
+        """How many records were read."""
+        return self._position
+
+    @property
+    def tells_at_once(self) -> bool:
+        """Whether `moved` knows."""
+        return bool(getattr(self.store, "tells_at_once", False))
+
+    def moved(self) -> bool:
+        """Say at once whether the log may be otherwise than it was read; a store that is slow to tell may."""
+        if not self.tells_at_once:
+            return True
+        return bool(self._calls.wait(self.conversation, self._position, 0))
 
     def wait(self, timeout_s: float) -> None:
         """Block until the log grew past what was read, or the time is up."""
-        wait = getattr(self.store, "wait", None)
+        wait = getattr(self._calls, "wait", None)
         if callable(wait):
             wait(self.conversation, self._position, timeout_s)
         else:

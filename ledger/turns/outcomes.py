@@ -21,7 +21,15 @@ def done(program: Program, value: Any, running: Running, seconds: float) -> Outc
 
 def failed(error: BaseException, running: Running, seconds: float) -> Outcome:
     """Return the outcome of a program that raised."""
-    return Outcome(state="failed", error=describe_error(error), **_noted(running, seconds))
+    error_told = describe_error(error)
+    partial = running.pieces.text or None
+    return Outcome(state="failed", error=error_told, partial=partial, **_noted(running, seconds))
+
+
+def stopped(running: Running, seconds: float) -> Outcome:
+    """Return the outcome of a program that was stopped: what it had said, and used, so far."""
+    partial = running.pieces.text or None
+    return Outcome(state="stopped", partial=partial, **_noted(running, seconds))
 
 
 def describe_error(error: BaseException) -> dict[str, Any]:

@@ -13,14 +13,15 @@ from inspect import BoundArguments
 from types import EllipsisType
 from typing import Any, Protocol
 
-from ledger.errors import Nested, TurnUnknown
+from ledger.errors import Cancelled, Nested, TurnUnknown
 from ledger.records import kinds, messages, values
 from ledger.records.kinds import NewRecord
 from ledger.turns import commands, current, programs
-from ledger.turns.commands import Outcome, Sent
+from ledger.turns.commands import Claim, Outcome, Sent
 from ledger.turns.world import SYSTEM, World
 from ledger.views import History, Rule, all_turns
-from ledger.views.place import Cursor, Sends
+from ledger.views.place import Cursor, Place, Sends
+from ledger.views.states import Dead, State
 
 
 class IsTurn(Protocol):
@@ -34,6 +35,14 @@ class IsTurn(Protocol):
     @property
     def conversation(self) -> str:
         """The id of its conversation."""
+        ...
+
+
+class Judges(Protocol):
+    """Who knows of dead holders (`turns.judging.Judge`)."""
+
+    def dead(self, history: History, turn: str) -> Dead:
+        """Return the (holder, attempt) of a turn if its holder is known dead."""
         ...
 
 
@@ -62,6 +71,7 @@ class View:
         settings: Mapping[str, Any] | None = None,
         world: World = SYSTEM,
         cursor: Cursor | None = None,
+        judge: Judges | None = None,
     ) -> None:
         self.conversation = conversation
         self.program = program
@@ -70,6 +80,29 @@ class View:
         self.settings = dict(settings or {})
         self.world = world
         self.cursor = cursor if cursor is not None else Cursor()
+        self.judge = judge
+
+    def dead(self, history: History, turn: str | None) -> Dead:
+        """Return who is known dead of those that hold a turn."""
+        if self.judge is None or turn is None:
+            return frozenset()
+        return self.judge.dead(history, turn)
+
+    def state(self, history: History, turn: str) -> State:
+        """Return a turn's state now."""
+        return history.state(turn, now=self.world.now(), dead=self.dead(history, turn))
+
+    def place(self, history: History, sends: Sends) -> Place:
+        """Decide where this view's next turn goes."""
+        if self.cursor.kind == "start":
+            return Place("parent")
+        at = self.cursor.resolve(history)
+        now, dead = self.world.now(), self.dead(history, at)
+        return history.place(now=now, sends=sends, at=at, dead=dead)
+
+    def claim(self, attempt: int = 1) -> Claim:
+        """Return this process's claim on a turn."""
+        return Claim(self.world.holder(), attempt, self.world.boot())
 
     def at(self, cursor: Cursor) -> View:
         """Return the same view standing elsewhere."""
@@ -81,6 +114,7 @@ class View:
             settings=self.settings,
             world=self.world,
             cursor=cursor,
+            judge=self.judge,
         )
 
     def find(self, history: History, turn: TurnLike) -> str:
@@ -186,9 +220,26 @@ class Making(ABC):
         """The turn that was already made for the same request."""
         self.waits_for: str | None = None
         """The running turn to wait for before asking again."""
+        self.cancelled = False
+        """Whether it is no longer wanted: nothing is recorded then."""
+
+    @property
+    def made(self) -> str:
+        """The turn that was made, or the one it repeats."""
+        return self.repeats if self.repeats is not None else self.turn
+
+    @property
+    def moves_view(self) -> bool:
+        """Whether the view goes on from it."""
+        return True
 
     def decide(self, history: History) -> list[NewRecord]:
-        """Return the records to append; none while it repeats a turn or waits for one."""
+        """Return the records to append; none while it repeats a turn or waits for one.
+
+        Raises: turn-stopped: it was cancelled before it was recorded.
+        """
+        if self.cancelled:
+            raise Cancelled(turn=self.turn)
         self.repeats = self._repeats(history)
         if self.repeats is not None:
             return []
@@ -200,9 +251,7 @@ class Making(ABC):
 
     def _parent(self, history: History) -> tuple[str | None, str | None]:
         """Return where the turn goes, and the turn to wait for first; or refuse."""
-        view = self.view
-        at = view.cursor.resolve(history)
-        place = history.place(now=view.world.now(), sends=view.sends, at=at)
+        place = self.view.place(history, self.view.sends)
         if place.refusal is not None:
             raise place.refusal
         return place.parent, place.waits_for
@@ -210,6 +259,14 @@ class Making(ABC):
     @abstractmethod
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         """Return the records of the turn, its parent decided."""
+
+
+class Siblings:
+    """The place that several turns share: decided with the first of them, the same for all."""
+
+    def __init__(self) -> None:
+        self.placed = False
+        self.parent: str | None = None
 
 
 class Start(Making):
@@ -222,7 +279,8 @@ class Start(Making):
         inputs: dict[str, Any],
         *,
         settings: Mapping[str, Any],
-        request_id: str | None,
+        request_id: str | None = None,
+        under: Siblings | None = None,
     ) -> None:
         super().__init__(view)
         if request_id is not None and not isinstance(request_id, str):
@@ -231,6 +289,30 @@ class Start(Making):
         self._inputs = inputs
         self._lm = settings.get("lm")
         self._request_id = request_id
+        self._under = under
+        self.claim = view.claim()
+        """This process's claim on the turn."""
+        self.settings = dict(settings)
+        """What the program finds in `current().settings`."""
+
+    @property
+    def request_id(self) -> str | None:
+        """The request id it was sent with."""
+        return self._request_id
+
+    @property
+    def moves_view(self) -> bool:
+        """Whether the view goes on from it: not when it is one of several."""
+        return self._under is None
+
+    def _parent(self, history: History) -> tuple[str | None, str | None]:
+        if self._under is None:
+            return super()._parent(history)
+        if not self._under.placed:
+            self._under.parent, waits_for = super()._parent(history)
+            self._under.placed = waits_for is None
+            return self._under.parent, waits_for
+        return self._under.parent, None
 
     def _repeats(self, history: History) -> str | None:
         return commands.repeated(history, self._request_id, self._inputs)
@@ -248,8 +330,8 @@ class Start(Making):
             sent,
             program=self._program,
             rule=self.view.rule,
+            claim=self.claim,
             now=self.view.world.now(),
-            holder=self.view.world.holder(),
         )
 
 

@@ -29,13 +29,20 @@ class World(Protocol):
         """Return who this process is in leases: `host:pid:random`."""
         ...
 
+    def boot(self) -> str | None:
+        """x"""
+        ...
+
+    def monotonic(self) -> float:
+        """x"""
+        ...
+
 
 class System:
     """The real world: this machine's clock, its randomness, this process."""
 
     def __init__(self) -> None:
-        self._pid = 0
-        self._holder = ""
+        self._holders: dict[int, str] = {}
 
     def now(self) -> datetime:
         """Return the wall clock's time, aware."""
@@ -48,10 +55,22 @@ class System:
     def holder(self) -> str:
         """Return who this process is; a fork's child is somebody else."""
         pid = os.getpid()
-        if pid != self._pid:
-            self._holder = f"{socket.gethostname()}:{pid}:{secrets.token_hex(16)}"
-            self._pid = pid
-        return self._holder
+        known = self._holders.get(pid)
+        if known is None:
+            # One step: threads that ask first at the same time are given the same.
+            new = f"{socket.gethostname()}:{pid}:{secrets.token_hex(16)}"
+            known = self._holders.setdefault(pid, new)
+        return known
+
+    def boot(self) -> str | None:
+        """x"""
+        return None
+
+    def monotonic(self) -> float:
+        """x"""
+        import time
+
+        return time.monotonic()
 
 
 SYSTEM = System()

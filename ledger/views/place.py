@@ -65,13 +65,18 @@ def place(
 class Cursor:
     """Where a view stands, before the log says which turn that is now."""
 
-    kind: Literal["head", "exactly", "branch"] = "head"
+    kind: Literal["head", "start", "exactly", "branch"] = "head"
     turn: str | None = None
 
     @classmethod
     def exactly(cls, turn: str) -> Cursor:
         """Stand on this very turn, whatever follows it."""
         return cls("exactly", turn)
+
+    @classmethod
+    def start(cls) -> Cursor:
+        """Stand before the first turn: the next one starts a line of its own."""
+        return cls("start")
 
     @classmethod
     def branch_of(cls, turn: str) -> Cursor:
@@ -83,6 +88,8 @@ class Cursor:
 
         A log that was made anew no longer has the turn: then the head is followed.
         """
+        if self.kind == "start":
+            return None
         if self.turn is None or self.turn not in tree.nodes:
             return tree.head
         return latest(tree, self.turn) if self.kind == "branch" else self.turn

@@ -1,0 +1,180 @@
+"""A turn is made, step by step, for either face: what may wait is left to the caller.
+
+Each step reads, decides and appends once. A blocking caller waits between steps in its thread, an
+awaiting one on its loop; so both make turns by the same steps and cannot drift apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
+from inspect import BoundArguments
+from types import EllipsisType
+from typing import Any, NamedTuple
+
+from ledger import merging
+from ledger.turn import Turn, TurnBase
+from ledger.turns import calling, commands, current, loops, programs
+from ledger.turns.log import Log
+from ledger.turns.running import Run
+from ledger.turns.view import Making, Merge, Record, Siblings, Start, TurnLike, View
+from ledger.views.place import Cursor
+
+
+class Merging(NamedTuple):
+    """A merge that lacks only what the merging program makes of its arguments."""
+
+    arguments: dict[str, Any]
+    making: Callable[[Any], Merge]
+
+
+class Maker:
+    """Makes the turns of one view of a conversation."""
+
+    def __init__(self, log: Log, view: View) -> None:
+        self._log = log
+        self._view = view
+
+    def prepare(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        request_id: str | None = None,
+        *,
+        under: Siblings | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> tuple[Start, BoundArguments]:
+        """Return a turn in the making, and its program's bound call. Raises: TypeError, record-invalid."""
+        bound, inputs, own = self._view.bind(args, kwargs)
+        settings = {**own, **(settings or {})}
+        program = self._view.program
+        assert program is not None
+        start = Start(
+            self._view, program, inputs, settings=settings, request_id=request_id, under=under
+        )
+        return start, bound
+
+    def tries(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        settings: Sequence[Mapping[str, Any]],
+        under: Siblings,
+    ) -> list[tuple[Start, BoundArguments]]:
+        """Return the turns of `tries` in the making: the same inputs, other settings."""
+        program = self._view.program
+        made = []
+        for each in settings:
+            if not isinstance(each, Mapping):
+                raise TypeError(f"settings are given by name, not as {type(each).__name__}")
+            taken = next((name for name in each if program and program.parameter(name)), None)
+            if taken is not None:
+                raise TypeError(f"{taken!r} is an input of the program, and no setting")
+            made.append(self.prepare(args, kwargs, under=under, settings=each))
+        return made
+
+    def stay(self, under: Siblings) -> None:
+        """Have the view stand where several turns share their parent."""
+        parent = under.parent
+        self._view.cursor = Cursor.start() if parent is None else Cursor.exactly(parent)
+
+    def recording(
+        self, inputs: Mapping[str, Any] | str, outputs: Mapping[str, Any] | str, **how: Any
+    ) -> Record:
+        """Return a turn that was made elsewhere, in the making."""
+        exchange = how.pop("messages")
+        named = _named(inputs, "message"), _named(outputs, programs.ANSWER)
+        return Record(self._view, *named, exchange=exchange, **how)
+
+    def merging(
+        self,
+        turns: Sequence[TurnLike],
+        by: Callable[..., Any],
+        onto: TurnLike | EllipsisType | None,
+        inputs: Mapping[str, Any],
+    ) -> Merging:
+        """Return a merge that lacks only what `by` makes of its arguments."""
+        view, history = self._view, self._log.read()
+        merged = [view.find(history, turn) for turn in turns]
+        commands.mergeable(history, merged)
+        if isinstance(onto, EllipsisType):
+            landing = history.landing(merged)
+        else:
+            landing = view.done(history, onto, "a merge lands on a turn that is done")
+        answers = [_answer(Turn(self._log, view, view.find(history, turn))) for turn in merged]
+        program = view.merged_program(history, merged[0])
+
+        def making(value: Any) -> Merge:
+            return Merge(
+                view,
+                merged,
+                view.merged_outputs(program, value),
+                inputs=answers[0]["inputs"],
+                landing=landing,
+                program=program,
+                made_by=merging.made_by(by),
+            )
+
+        return Merging(merging.arguments(by, answers, inputs), making)
+
+    def step(self, making: Making) -> str | None:
+        """Append a turn in the making, or find the turn it repeats; None: it has to wait."""
+        if isinstance(making, Start):
+            self._log.hold(self._view.world.holder())
+        # One step for threads that share this view: who sends next stands behind this turn.
+        with self._log.lock:
+            self._log.append(making.decide)
+            if making.repeats is not None:
+                self._log.confirm()  # Who recorded it may have died before it was durable.
+                return making.repeats
+            if making.waits_for is not None:
+                return None
+            if making.moves_view:
+                self._view.cursor = Cursor.branch_of(making.turn)
+            return making.turn
+
+    def launch(
+        self,
+        start: Start,
+        bound: BoundArguments,
+        context: Context,
+        loop: loops.Loop | None = None,
+    ) -> Run | None:
+        """Start the program of a turn that was recorded; None: the turn repeats another."""
+        if start.repeats is not None:
+            return None
+        program = self._view.program
+        assert program is not None
+        turn = start.turn
+        running = current.Running(
+            self._view.conversation, turn, start.settings, lambda: self._earlier(turn)
+        )
+        run = Run(self._log, program, running, start.claim, self._view.world)
+        try:
+            calling.start(run, bound, context, loop)
+        except BaseException as error:  # No thread can be had: then that is how the turn ended.
+            run.fail(error)
+        return run
+
+    def _earlier(self, turn: str) -> list[dict[str, Any]]:
+        history = self._log.history
+        with self._log.lock:
+            return list(history.shown(history.node(turn).parent, self._view.rule).rows)
+
+
+def _named(value: Mapping[str, Any] | str, name: str) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {name: value}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"values are given by name, or as text, not {type(value).__name__}")
+    return dict(value)
+
+
+def _answer(turn: TurnBase) -> dict[str, Any]:
+    return {
+        "turn": turn.id,
+        "model": turn.model,
+        "inputs": turn.inputs,
+        "outputs": turn.outputs,
+        "result": turn.result,
+    }

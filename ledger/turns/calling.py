@@ -1,0 +1,132 @@
+"""A program is called: in a thread, or as a task, as it is written; its pieces become the turn's.
+
+A program that is not async runs in a thread of its own, in the awaiting face and in the blocking one:
+so a stop frees the caller within a second, whatever the program is doing. An async one runs on an
+event loop: the caller's, or the one that callers who block share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from contextvars import Context
+from inspect import BoundArguments
+from typing import Any
+
+from ledger.errors import Cancelled
+from ledger.turns import current, keeper, loops
+from ledger.turns.running import Run
+
+MOST_THREADS = 128
+"""How many programs that are not async run at once for awaiting callers; more wait for their turn."""
+
+
+def start(
+    run: Run,
+    bound: BoundArguments,
+    context: Context,
+    loop: asyncio.AbstractEventLoop | None = None,
+) -> None:
+    """Start a turn's program in a context of its own. Args: loop: the caller's; None: the caller blocks."""
+    context.run(current.enter, run.running)
+    if getattr(run.program, "kind", "function") in ("async", "async-generator"):
+        run.cancel = loops.start(loop or loops.background(), _on_loop(run, bound), context)
+        return
+
+    def work() -> None:
+        context.run(here, run, bound, loop)
+
+    if loop is None:
+        _thread(work)
+    else:
+        _crowd.enter(work)
+
+
+def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    """Run a turn's program in this thread, to its end."""
+    if run.outcome.done():
+        return
+    try:
+        value = run.program.call(bound)
+        if inspect.isgenerator(value):
+            value = _drain(run, value)
+        elif inspect.isasyncgen(value):
+            value = loops.result_of(_drain_async(run, value), loop or loops.background())
+        elif inspect.isawaitable(value):
+            value = loops.result_of(value, loop or loops.background())
+    except BaseException as error:
+        run.fail(error)
+    else:
+        run.finish(value)
+
+
+async def _on_loop(run: Run, bound: BoundArguments) -> None:
+    try:
+        value = run.program.call(bound)
+        value = await (_drain_async(run, value) if inspect.isasyncgen(value) else value)
+    except BaseException as error:
+        failure = error  # The name of the clause is gone after it.
+        if isinstance(error, asyncio.CancelledError):
+            # Stopped, or the whole loop is: either way somebody asked for it.
+            run.running.ask_to_stop()
+        keeper.in_pool(lambda: run.fail(failure))
+    else:
+        keeper.in_pool(lambda: run.finish(value))
+
+
+def _drain(run: Run, pieces: Generator[Any, Any, Any]) -> Any:
+    """Say the pieces of a generator as they come. Returns: what it returned, or all of them joined."""
+    while True:
+        if run.running.stopped:
+            pieces.close()
+            raise Cancelled(turn=run.turn)
+        try:
+            piece = next(pieces)
+        except StopIteration as end:
+            return run.running.pieces.text if end.value is None else end.value
+        run.running.emit(piece)
+
+
+async def _drain_async(run: Run, pieces: Any) -> str:
+    try:
+        async for piece in pieces:
+            run.running.emit(piece)
+    finally:
+        await pieces.aclose()
+    return run.running.pieces.text
+
+
+def _thread(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work, name="ledger-program", daemon=True)
+    Context().run(thread.start)
+
+
+class _Crowd:
+    """Threads for the programs of awaiting callers: a bounded number, the rest in line."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._line: deque[Callable[[], None]] = deque()
+
+    def enter(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if self._count >= MOST_THREADS:
+                self._line.append(work)
+                return
+            self._count += 1
+        _thread(lambda: self._work(work))
+
+    def _work(self, work: Callable[[], None] | None) -> None:
+        while work is not None:
+            work()
+            with self._lock:
+                work = self._line.popleft() if self._line else None
+                if work is None:
+                    self._count -= 1
+
+
+_crowd = _Crowd()

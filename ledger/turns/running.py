@@ -1,0 +1,253 @@
+"""One turn while its program runs in this process. It ends once, whoever ends it first.
+
+Three may end it: its program, by returning or raising; a stop, a moment after the program was told of
+it, since a program may be deep in something that cannot be interrupted; and the loss of its lease,
+which records nothing, as the turn is no longer ours. Who comes second finds it ended and does nothing:
+so a program that was stopped and still works on can change nothing more.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from ledger.errors import Cancelled, LeaseLost, TurnUnknown
+from ledger.records.kinds import NewRecord
+from ledger.turns import commands, keeper, outcomes
+from ledger.turns.commands import LEASE_S, Claim, Outcome
+from ledger.turns.current import Running
+from ledger.turns.log import Log
+from ledger.turns.programs import Program
+from ledger.turns.world import World
+from ledger.views import History
+
+GRACE_S = 0.25
+"""How long a program that was stopped has to end by itself, so that it can say what it used."""
+MARGIN_S = 5.0
+"""How long before its lease ends a turn that cannot renew it is given up."""
+
+
+def _nothing() -> None:
+    pass
+
+
+class Run:
+    """A running turn: told by its program's side how it went, and from outside to stop."""
+
+    def __init__(
+        self, log: Log, program: Program, running: Running, claim: Claim, world: World
+    ) -> None:
+        self.outcome: Future[Any] = Future()
+        """What the program returned, or why there is nothing: set when the end is recorded."""
+        self.running = running
+        self.program = program
+        self.claim = claim
+        self.cancel: Callable[[], None] = _nothing
+        """What wakes the program when it has to stop."""
+        self._log = log
+        self._world = world
+        self._process = os.getpid()
+        self._begun = time.perf_counter()
+        self._lock = threading.Lock()
+        self._taken = False
+        self._seen = log.position
+        self._reading = False
+        self._renewed = world.monotonic()
+        self._trying: float | None = None
+        _running[running.turn] = self
+        keeper.tend(self)
+
+    @property
+    def turn(self) -> str:
+        """The turn's id."""
+        return self.running.turn
+
+    # -- told by the program's side
+
+    def finish(self, value: Any) -> None:
+        """The program returned."""
+        if not self._take():
+            return
+        if self.running.stopped:
+            self._record(self._stopped(), error=Cancelled(turn=self.turn))
+            return
+        try:
+            outcome = outcomes.done(self.program, value, self.running, self._seconds())
+        except Exception as error:
+            self._failed(error)
+            return
+        self._record(outcome, value=value)
+
+    def fail(self, error: BaseException) -> None:
+        """The program raised."""
+        if not self._take():
+            return
+        if self.running.stopped:
+            self._record(self._stopped(), error=Cancelled(turn=self.turn))
+        else:
+            self._failed(error)
+
+    # -- told from outside
+
+    def stop(self) -> None:
+        """End it as stopped: the program is told, and has a moment to end by itself."""
+        if self.outcome.done() or self.running.stopped:
+            return
+        self.running.ask_to_stop()
+        keeper.later(GRACE_S, self._end_stopped)
+        self.cancel()
+
+    def lose(self, error: LeaseLost) -> None:
+        """It is no longer this process's: the program is told, and nothing more is recorded."""
+        if self._take():
+            self.running.ask_to_stop()
+            self.cancel()
+            self._conclude(error=error)
+
+    # -- told by the keeper
+
+    def look(self) -> None:
+        """See whether the log has news, and whether the lease is kept in time."""
+        if self._overdue():
+            keeper.in_pool(self._give_up)
+        if not self._reading and (self._log.position != self._seen or self._log.moved()):
+            self._reading = True
+            keeper.in_pool(self._read)
+
+    def renew(self) -> bool:
+        """Renew the lease. Returns: whether it was renewed, or needs to be no more."""
+        if self.outcome.done():
+            return True
+        began = self._world.monotonic()
+        self._trying = began if self._trying is None else self._trying
+        try:
+            self._log.append(self._renewal)
+        except (LeaseLost, TurnUnknown) as error:
+            self.lose(_lost(self.turn, error))
+            return True
+        except Exception:
+            return False
+        self._renewed, self._trying = began, None
+        return True
+
+    def _renewal(self, history: History) -> list[NewRecord]:
+        self._check_process()
+        return commands.renew(history, self.turn, self.claim, now=self._world.now())
+
+    def _overdue(self) -> bool:
+        """Whether renewing has failed for so long that others may soon take the turn over.
+
+        It counts from the first try too: a machine that slept has not tried yet.
+        """
+        now = self._world.monotonic()
+        late = now - self._renewed > LEASE_S - MARGIN_S
+        return late and self._trying is not None and now - self._trying > MARGIN_S
+
+    def _give_up(self) -> None:
+        self.lose(LeaseLost(turn=self.turn, reason="its lease could not be renewed in time"))
+
+    def _read(self) -> None:
+        try:
+            history = self._log.read()
+            self._seen = self._log.position
+            if self.turn not in history:
+                raise TurnUnknown(conversation=history.conversation, turn=self.turn)
+            commands.fence(history, self.turn, self.claim)
+            if commands.asked_to_stop(history, self.turn):
+                self.stop()
+        except (LeaseLost, TurnUnknown) as error:
+            self.lose(_lost(self.turn, error))
+        except Exception:
+            pass  # A store that fails now is asked again at the next look.
+        finally:
+            self._reading = False
+
+    # -- inside
+
+    def _take(self) -> bool:
+        with self._lock:
+            taken, self._taken = self._taken, True
+        return not taken
+
+    def _end_stopped(self) -> None:
+        if self._take():
+            self._record(self._stopped(), error=Cancelled(turn=self.turn))
+
+    def _stopped(self) -> Outcome:
+        return outcomes.stopped(self.running, self._seconds())
+
+    def _failed(self, error: BaseException) -> None:
+        """Record that it failed; what goes wrong in that never hides why it failed."""
+        self._record(outcomes.failed(error, self.running, self._seconds()), error=error)
+
+    def _record(
+        self, outcome: Outcome, *, value: Any = None, error: BaseException | None = None
+    ) -> None:
+        """Record how it ended; a stop that was asked for first counts, whatever the program did."""
+
+        def decide(history: History) -> list[NewRecord]:
+            nonlocal outcome, error
+            self._check_process()
+            if outcome.state != "stopped" and commands.asked_to_stop(history, self.turn):
+                outcome, error = self._stopped(), Cancelled(turn=self.turn)
+            return commands.end(history, self.turn, outcome, self.claim, now=self._world.now())
+
+        try:
+            self._log.append(decide)
+        except TurnUnknown as gone:
+            self._conclude(error=_lost(self.turn, gone))
+        except BaseException as second:
+            unfit = getattr(second, "code", None) in ("record-invalid", "record-too-large")
+            if unfit and outcome.state == "done":
+                self._failed(second)
+            elif outcome.state == "failed" and error is not None:
+                error.add_note(f"and turn {self.turn} could not be recorded as failed: {second}")
+                self._conclude(error=error)
+            else:
+                self._conclude(error=second)
+        else:
+            self._conclude(value=value, error=error)
+
+    def _conclude(self, *, value: Any = None, error: BaseException | None = None) -> None:
+        keeper.leave(self)
+        _running.pop(self.turn, None)
+        self.running.over = True
+        if error is not None:
+            self.outcome.set_exception(error)
+        else:
+            self.outcome.set_result(value)
+        self.running.pieces.close()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise LeaseLost(turn=self.turn, reason="it runs in the process that started it")
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._begun
+
+
+def _lost(turn: str, error: LeaseLost | TurnUnknown) -> LeaseLost:
+    if isinstance(error, LeaseLost):
+        return error
+    return LeaseLost(turn=turn, reason="its conversation was deleted or made anew")
+
+
+_running: dict[str, Run] = {}
+
+
+def find(turn: str) -> Run | None:
+    """Return the run of a turn that runs in this process, or None."""
+    run = _running.get(turn)
+    return run if run is not None and run.claim.holder and not run.outcome.done() else None
+
+
+def _forget() -> None:
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

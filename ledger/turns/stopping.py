@@ -1,0 +1,73 @@
+"""Stopping a turn from anywhere, and the sends that wait to become one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ledger.records.kinds import NewRecord
+from ledger.turns import commands, running
+from ledger.turns.log import Log
+from ledger.turns.view import Making, View
+from ledger.views import History
+
+
+def stop(log: Log, view: View, turn: str) -> None:
+    """Ask a running turn to stop, wherever it runs; end one that nobody runs; leave one that ended.
+
+    What asks is appended whatever the log holds by then: who presses stop loses to nobody.
+    """
+    history = log.read()
+    decided = commands.stop(history, turn, now=view.world.now(), dead=view.dead(history, turn))
+    if not decided:
+        return
+    if decided[0]["kind"] == "stop":
+        log.add(decided)
+    else:
+        log.append(lambda h: commands.stop(h, turn, now=view.world.now(), dead=view.dead(h, turn)))
+    here = running.find(turn)
+    if here is not None:
+        here.stop()
+
+
+def abandon(log: Log, view: View, turn: str) -> None:
+    """End a turn that waits or was interrupted. Raises: turn-state."""
+
+    def decide(history: History) -> list[NewRecord]:
+        dead = view.dead(history, turn)
+        return commands.abandon(history, turn, now=view.world.now(), dead=dead)
+
+    log.append(decide)
+
+
+# -- sends that wait for their turn ----------------------------------------------------------------
+
+_lock = threading.Lock()
+_waiting: dict[tuple[str, str], list[Making]] = {}
+
+
+@contextmanager
+def waiting(making: Making, request_id: str | None) -> Iterator[None]:
+    """Let a send be cancelled under its request id while it waits to be recorded."""
+    key = (making.view.conversation, request_id or "")
+    if request_id is not None:
+        with _lock:
+            _waiting.setdefault(key, []).append(making)
+    try:
+        yield
+    finally:
+        if request_id is not None:
+            with _lock:
+                _waiting[key].remove(making)
+                if not _waiting[key]:
+                    del _waiting[key]
+
+
+def cancel(conversation: str, request_id: str) -> bool:
+    """Cancel the sends of this process that wait under a request id. Returns: whether there was one."""
+    with _lock:
+        found = list(_waiting.get((conversation, request_id), ()))
+    for making in found:
+        making.cancelled = True
+    return bool(found)

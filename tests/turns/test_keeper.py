@@ -1,0 +1,104 @@
+"""The keeper: what is due is done when it is due. No thread, no clock: `tick` is told the time."""
+
+from ledger.turns.keeper import AGAIN_S, LOOK_S, RENEW_S, Keeper
+
+
+class Turn:
+    """A running turn that counts what the keeper does."""
+
+    def __init__(self, *, renews=True):
+        self.looks = 0
+        self.renewals = []
+        self.renews = renews
+
+    def look(self):
+        """Count."""
+        self.looks += 1
+
+    def renew(self):
+        """Count, and say whether it went well."""
+        self.renewals.append(None)
+        return self.renews
+
+
+def keeper():
+    """A keeper whose pool does what it is given at once."""
+    return Keeper(lambda job: job())
+
+
+def run(kept, until):
+    """Tick a keeper at each moment that it asks for, up to a time."""
+    due = kept.tick(0)
+    while due is not None and due <= until:
+        due = kept.tick(due)
+    kept.tick(until)
+
+
+def test_a_turn_is_looked_at_and_renewed():
+    """A turn's log is looked at every 0.4 s and its lease renewed every 10 s."""
+    kept, turn = keeper(), Turn()
+    kept.tend(turn, 0)
+
+    run(kept, 30)
+
+    assert len(turn.renewals) == 30 / RENEW_S
+    assert abs(turn.looks - 30 / LOOK_S) <= 1
+
+
+def test_a_renewal_that_fails_is_tried_again_soon():
+    """A renewal that fails is tried every second until it goes well."""
+    kept, turn = keeper(), Turn(renews=False)
+    kept.tend(turn, 0)
+
+    run(kept, RENEW_S + 5 * AGAIN_S)
+
+    assert len(turn.renewals) == 6
+
+
+def test_a_turn_that_ended_is_left_alone():
+    """After `leave` nothing is done for a turn, and nothing of it stays."""
+    kept, turn = keeper(), Turn()
+    kept.tend(turn, 0)
+    kept.leave(turn)
+
+    run(kept, 100)
+
+    assert (turn.looks, turn.renewals, kept.tick(1000)) == (0, [], None)
+
+
+def test_a_thousand_turns():
+    """A thousand running turns are each looked at and renewed in time."""
+    kept, turns = keeper(), [Turn() for _ in range(1000)]
+    for number, turn in enumerate(turns):
+        kept.tend(turn, number / 1000)
+
+    run(kept, 21)
+
+    assert {len(turn.renewals) for turn in turns} == {2}
+    assert min(turn.looks for turn in turns) >= 20 / LOOK_S - 1
+
+
+def test_a_renewal_that_takes_long_holds_up_nobody():
+    """While one renewal hangs in the pool, every other turn is looked at and renewed in time."""
+    hanging = []
+    kept, stuck, other = Keeper(hanging.append), Turn(), Turn()
+    kept.tend(stuck, 0)
+    kept.tend(other, 0)
+
+    run(kept, 11)
+
+    assert len(hanging) == 2
+    assert stuck.looks == other.looks > 20
+
+
+def test_later_is_not_before():
+    """A job is done at its time, not before, in the order of the times."""
+    kept, done = keeper(), []
+    kept.later(2, lambda: done.append("b"))
+    kept.later(1, lambda: done.append("a"))
+
+    assert kept.tick(0.5) == 1
+    assert kept.tick(1.5) == 2
+    assert done == ["a"]
+    assert kept.tick(3) is None
+    assert done == ["a", "b"]
