@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ledger.stores.folder import FolderStore
     from ledger.stores.memory import MemoryStore
     from ledger.turn import Turn
+    from ledger.turns.content import keep
     from ledger.turns.current import current
     from ledger.turns.receipts import Receipt
     from ledger.views import History, Lineage, all_turns, last_turns
@@ -47,6 +48,7 @@ _PLACES = {
     "export_json": "ledger.sources.exporting",
     "export_markdown": "ledger.sources.exporting",
     "import_conversations": "ledger.sources.importing",
+    "keep": "ledger.turns.content",
     "last_turns": "ledger.views",
     "merging": "ledger.merging",
     "open": "ledger.conversation",
@@ -70,6 +72,7 @@ __all__ = [
     "export_json",
     "export_markdown",
     "import_conversations",
+    "keep",
     "last_turns",
     "merging",
     "open",

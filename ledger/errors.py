@@ -98,6 +98,27 @@ class SignatureChanged(LedgerError):
 
 
 @dataclass(eq=False)
+class ContentRefused(LedgerError):
+    """Raised when a turn has a field that may not be kept, and its store would keep it.
+
+    Next: use an in-memory store, or let the field be kept (`ledger.keep`, or the program's `keep`).
+    """
+
+    code: ClassVar[str] = "conversation-content"
+
+    fields: tuple[str, ...]
+    store: str
+    """The store's class."""
+
+    def message(self) -> str:
+        named = ", ".join(self.fields)
+        return (
+            f"{named} may not be kept, and {self.store} keeps what a turn says; use an in-memory "
+            "store, or let it be kept; nothing was recorded"
+        )
+
+
+@dataclass(eq=False)
 class Opaque(LedgerError):
     """Raised when a program has a field whose values have no JSON form. Next: give it a type."""
 
