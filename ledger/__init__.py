@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ledger.turn import Turn
     from ledger.turns.content import keep
     from ledger.turns.current import current
+    from ledger.turns.declaring import program
     from ledger.turns.receipts import Receipt
     from ledger.views import History, Lineage, all_turns, last_turns
 
@@ -52,6 +53,7 @@ _PLACES = {
     "last_turns": "ledger.views",
     "merging": "ledger.merging",
     "open": "ledger.conversation",
+    "program": "ledger.turns.declaring",
 }
 
 __all__ = [
@@ -76,6 +78,7 @@ __all__ = [
     "last_turns",
     "merging",
     "open",
+    "program",
 ]
 
 

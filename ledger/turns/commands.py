@@ -81,7 +81,7 @@ class Sent(msgspec.Struct, kw_only=True):
     parent: str | None
     inputs: dict[str, Any]
     request_id: str | None = None
-    lm: str | None = None
+    settings: dict[str, Any] | None = None
     reads: list[str] | None = None
     made_by: dict[str, Any] | None = None
     messages: list[dict[str, Any]] | None = None
@@ -89,9 +89,7 @@ class Sent(msgspec.Struct, kw_only=True):
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the `turn` record."""
-        keys = {name: getattr(self, name) for name in self.__struct_fields__ if name != "lm"}
-        keys["settings"] = {"lm": self.lm} if self.lm is not None else None
-        return keys
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
 # -- asked of a history before anything is decided ----------------------------------------------
