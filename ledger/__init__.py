@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from ledger.stores.memory import MemoryStore
     from ledger.stream import Stream
     from ledger.turn import Turn
+    from ledger.turns.content import keep
     from ledger.turns.current import current
+    from ledger.turns.declaring import program
     from ledger.turns.receipts import Receipt
     from ledger.views import History, Lineage, all_turns, last_turns
 
@@ -50,9 +52,11 @@ _PLACES = {
     "export_json": "ledger.sources.exporting",
     "export_markdown": "ledger.sources.exporting",
     "import_conversations": "ledger.sources.importing",
+    "keep": "ledger.turns.content",
     "last_turns": "ledger.views",
     "merging": "ledger.merging",
     "open": "ledger.conversation",
+    "program": "ledger.turns.declaring",
 }
 
 __all__ = [
@@ -75,9 +79,11 @@ __all__ = [
     "export_json",
     "export_markdown",
     "import_conversations",
+    "keep",
     "last_turns",
     "merging",
     "open",
+    "program",
 ]
 
 

@@ -81,19 +81,44 @@ class ConversationUnknown(LedgerError):
 class SignatureChanged(LedgerError):
     """Raised when a program's fields differ from those of the turns it would be shown.
 
-    Next: map names with `rename`, start another conversation, or continue from a turn that fits.
+    Next: map names with `rename`, start another conversation, or continue from a turn that fits. Where
+    `earlier_without` names outputs, nothing else differs: name them in `earlier_without`.
     """
 
     code: ClassVar[str] = "conversation-signature"
 
     program: str
     differences: str
+    earlier_without: tuple[str, ...] = ()
+    """The added outputs, where accepting them is all that is needed."""
 
     def message(self) -> str:
+        accept = f"accept it with earlier_without={list(self.earlier_without)!r}, "
         return (
             f"{self.program}: its earlier turns in this conversation have other inputs or outputs: "
-            f"{self.differences}; map names with `rename`, continue from a turn that fits, or start "
-            "another conversation"
+            f"{self.differences}; {accept if self.earlier_without else ''}map names with `rename`, "
+            "continue from a turn that fits, or start another conversation"
+        )
+
+
+@dataclass(eq=False)
+class ContentRefused(LedgerError):
+    """Raised when a turn has a field that may not be kept, and its store would keep it.
+
+    Next: use an in-memory store, or let the field be kept (`ledger.keep`, or the program's `keep`).
+    """
+
+    code: ClassVar[str] = "conversation-content"
+
+    fields: tuple[str, ...]
+    store: str
+    """The store's class."""
+
+    def message(self) -> str:
+        named = ", ".join(self.fields)
+        return (
+            f"{named} may not be kept, and {self.store} keeps what a turn says; use an in-memory "
+            "store, or let it be kept; nothing was recorded"
         )
 
 

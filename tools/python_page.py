@@ -248,7 +248,7 @@ def flat(text: str) -> str:
 def find(place: str, name: str) -> ast.stmt:
     """Return the definition of a name that a module has, or imports from another of ours."""
     found = resolve(place, name)
-    for node in parsed(found).body:
+    for node in reversed(parsed(found).body):  # The last one: overloads stand before it.
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
             return node
     raise ValueError(f"{place} has no {name}")

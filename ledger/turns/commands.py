@@ -10,7 +10,7 @@ log (a stop, an answer, an entry) is appended freely by the shells.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
@@ -36,6 +36,9 @@ UNATTENDED = ("waiting", "interrupted")
 OWN = "ledger"
 """The `plugin` of the entries this package keeps itself."""
 TITLE = "title"
+ASIDE_NAMES = ("reasoning", "calls")
+ASIDE_PURPOSES = ("reasoning", "tools.calls")
+"""What outputs are called, or are for, that a program may begin to give in the middle of a conversation."""
 
 
 class Described(Protocol):
@@ -87,7 +90,7 @@ class Sent(msgspec.Struct, kw_only=True):
     parent: str | None
     inputs: dict[str, Any]
     request_id: str | None = None
-    lm: str | None = None
+    settings: dict[str, Any] | None = None
     reads: list[str] | None = None
     made_by: dict[str, Any] | None = None
     messages: list[dict[str, Any]] | None = None
@@ -95,9 +98,7 @@ class Sent(msgspec.Struct, kw_only=True):
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the `turn` record."""
-        keys = {name: getattr(self, name) for name in self.__struct_fields__ if name != "lm"}
-        keys["settings"] = {"lm": self.lm} if self.lm is not None else None
-        return keys
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
 # -- asked of a history before anything is decided ----------------------------------------------
@@ -117,29 +118,71 @@ def repeated(history: History, request_id: str | None, inputs: Mapping[str, Any]
     return turn
 
 
-def check_signature(history: History, program: Described, parent: str | None) -> None:
-    """Refuse a program whose fields differ from those of the earlier turns of a branch.
+def check_signature(
+    history: History,
+    program: Described,
+    parent: str | None,
+    *,
+    rule: Rule,
+    earlier_without: Collection[str] = (),
+) -> None:
+    """Refuse a program whose fields differ from those of the earlier turns that it would be shown.
 
-    A field of any shape (`{}`) fits every shape. Turns made without a program known here are shown
-    as they are.
+    Fields that the rule leaves out are not compared. A field of any shape (`{}`) fits every shape. An
+    added output for reasoning or tool calls that `earlier_without` names is accepted. Turns made
+    without a program known here are shown as they are.
     Raises: conversation-signature.
     """
-    now = {field["name"]: field for field in program.fields}
-    for version in sorted(history.versions(parent)):
+    others = {}
+    for version in history.versions(parent) - {program.version}:
         known = history.programs.get(version)
-        if version == program.version or known is None:
-            continue
-        listed = kinds.mappings(known.fields, known.seq)
-        was = {str(field.get("name")): field for field in listed}
-        different = [
-            f"{n} has another shape" for n in was.keys() & now.keys() if not _fits(was[n], now[n])
-        ]
-        gone = [f"{n} is no longer one of its fields" for n in was.keys() - now.keys()]
-        added = [f"earlier turns lack {n}" for n in now.keys() - was.keys()]
-        if different or gone or added:
-            raise SignatureChanged(
-                program=program.name, differences="; ".join(sorted(different + gone + added))
-            )
+        fields = None if known is None else kinds.mappings(known.fields, known.seq)
+        if fields is not None and fields != program.fields:
+            others[version] = _compared(fields, rule)
+    if not others:  # The usual case.
+        return
+    now = _compared(program.fields, rule)
+    asides = {name for name, field in now.items() if _is_aside(field)}
+    accepted = asides.intersection(earlier_without)
+    found = {version: _differences(was, now, accepted) for version, was in others.items()}
+    if not any(found.values()):  # Decided without a walk along the branch.
+        return
+    shown = {history.node(turn).record.program for turn in history.shown(parent, rule).turns}
+    differences = set().union(*(found[version] for version in found.keys() & shown))
+    if differences:
+        acceptable = all(how == _LACKED and name in asides for how, name in differences)
+        raise SignatureChanged(
+            program=program.name,
+            differences="; ".join(sorted(how.format(name) for how, name in differences)),
+            earlier_without=tuple(sorted(n for _, n in differences)) if acceptable else (),
+        )
+
+
+_LACKED = "earlier turns lack {}"
+
+
+def _differences(
+    was: Mapping[str, Any], now: Mapping[str, Any], accepted: Collection[str]
+) -> set[tuple[str, str]]:
+    """Return how the fields differ: (in words, the field)."""
+    shared = was.keys() & now.keys()
+    return {
+        *(("{} has another shape", name) for name in shared if not _fits(was[name], now[name])),
+        *(("{} is no longer one of its fields", name) for name in was.keys() - now.keys()),
+        *((_LACKED, name) for name in now.keys() - was.keys() - set(accepted)),
+    }
+
+
+def _compared(fields: list[dict[str, Any]], rule: Rule) -> dict[str, dict[str, Any]]:
+    """Return the fields that a rule shows, by name."""
+    named = {str(field.get("name")): field for field in fields}
+    return {name: field for name, field in named.items() if name not in rule.without}
+
+
+def _is_aside(field: Mapping[str, Any]) -> bool:
+    """Say whether a field is an output beside the answer, which earlier turns can be shown without."""
+    aside = field.get("name") in ASIDE_NAMES or field.get("purpose") in ASIDE_PURPOSES
+    return field.get("direction") == "output" and aside
 
 
 def _fits(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -159,9 +202,10 @@ def start(
     rule: Rule,
     claim: Claim,
     now: datetime,
+    earlier_without: Collection[str] = (),
 ) -> list[NewRecord]:
-    """Start a turn: its program when new, the turn, its first lease."""
-    check_signature(history, program, sent.parent)
+    """Start a turn: its program when new, the turn, its first lease. Refuses as `check_signature`."""
+    check_signature(history, program, sent.parent, rule=rule, earlier_without=earlier_without)
     saw = history.shown(sent.parent, rule).saw
     at = times.to_text(now)
     return [

@@ -3,24 +3,28 @@
 A program has no memory. Its parameters are the inputs; what it returns is the output `result`, or,
 where it is annotated to return a NamedTuple, an output for each of its fields, the last one being the
 answer. Values go by their declared types (`turns.types`). A program with the same fields continues a
-conversation in either library.
+conversation in either library, and so does one of another kind (`turns.callables`): an answer that is
+awaited, or given in pieces of text, is the same output.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from inspect import BoundArguments
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ledger.errors import Opaque, RecordInvalid
-from ledger.records import canonical, kinds
+from ledger.records import canonical, kinds, values
+from ledger.turns import callables, declaring
+from ledger.turns.callables import name_of as name_of
+from ledger.turns.declaring import Declared as Declared
+from ledger.turns.declaring import declared as declared
 from ledger.turns.types import Field, is_plain
 
-ANSWER = "result"
+ANSWER = callables.RESULT
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -51,21 +55,37 @@ class Description(msgspec.Struct, frozen=True):
 class Program:
     """A callable, its parameters mapped to the names its turns are recorded under.
 
-    Args: function: a plain function or callable object. rename: parameter name -> recorded name.
-    Raises: TypeError: it cannot be a program, or `rename` names no parameter of it.
+    Args: function: a function, an async function, a generator of text, an async one; an object that
+    is called as one; a partial of one. rename: parameter or output -> recorded name; it counts before
+    what the function declares (`ledger.program`).
+    Raises: TypeError: it cannot be a program, or `rename` or its declaration names nothing of it.
+    conversation-opaque: values of a field have no JSON form.
     """
 
     def __init__(
         self, function: Callable[..., Any], *, rename: Mapping[str, str] | None = None
     ) -> None:
-        check_returns(function)
+        if not callable(function):
+            raise TypeError(f"a program is a callable, not {type(function).__name__}")
         self.function = function
-        self.signature = inspect.signature(function, eval_str=_evaluates(function))
-        fields = _fields(function, self.signature)
+        self.kind: callables.Kind = callables.kind_of(function)
+        """What calling it gives: an answer, something to await, pieces, pieces to await."""
+        self.signature = callables.signature_of(function)
+        answer = callables.answer_of(function, self.signature.return_annotation)
+        self._joined = answer.joined
+        self._fields = fields = _fields(function, self.signature, answer.annotation)
+        said = declared(function)
+        declaring.check(function, said, fields.outputs)
+        own = {*self.signature.parameters, *fields.outputs}
+        renamed = {name: to for name, to in said.rename.items() if name in own}
         self._names, self._outputs = _recorded_names(
-            function, self.signature, list(fields.outputs), dict(rename or {})
+            function, self.signature, list(fields.outputs), {**renamed, **(rename or {})}
         )
-        self._fields = fields
+        recorded = {**self._names, **self._outputs}
+        self.settings: tuple[str, ...] = said.settings
+        """The names of the settings that are recorded where they are given, beside `lm`."""
+        self.keep = {recorded[name]: kept for name, kept in said.keep.items() if name in own}
+        """What it declares of its fields, by recorded name: whether a store may keep them."""
         self.description = describe(function, self.signature, fields, self._names, self._outputs)
 
     @property
@@ -125,8 +145,32 @@ class Program:
         return self._fields.outputs[last].read(value)
 
     def call(self, bound: BoundArguments) -> Any:
-        """Run it once with a bound call; what it raises passes through."""
+        """Call it once with a bound call; what it raises passes through.
+
+        Returns: by its kind, what it returned, a coroutine, a generator or an async generator.
+        """
         return self.function(*bound.args, **bound.kwargs)
+
+    def streamed(self, text: str, returned: Any = None) -> Any:
+        """Return what a generator answered: what it returned, or its joined pieces where it returned
+        nothing and does not declare to.
+
+        Args: text: its pieces, joined. returned: what it returned; None for an async generator.
+        """
+        return text if returned is None and self._joined else returned
+
+    def settings_to_record(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of a turn's settings that are recorded: `lm` that is text, and the declared.
+
+        Raises: record-invalid naming `settings.<name>`: it cannot be kept exactly.
+        """
+        kept = {name: settings[name] for name in self.settings if name in settings}
+        kept.pop("lm", None)  # Every reader takes it for text: anything else is no model's name.
+        if isinstance(settings.get("lm"), str):
+            kept["lm"] = settings["lm"]
+        for name, value in kept.items():
+            values.check(value, f"settings.{name}", references=False)
+        return kept
 
 
 class Fields(NamedTuple):
@@ -138,18 +182,15 @@ class Fields(NamedTuple):
     """Whether what it returns is a tuple of its outputs."""
 
 
-def _fields(function: Callable[..., Any], signature: inspect.Signature) -> Fields:
-    name = _name(function)
+def _fields(function: Callable[..., Any], signature: inspect.Signature, returned: Any) -> Fields:
+    name = name_of(function)
     inputs = {
         parameter.name: _field(name, parameter.name, parameter.annotation)
         for parameter in signature.parameters.values()
     }
-    returned = signature.return_annotation
-    if isinstance(returned, type) and issubclass(returned, tuple) and hasattr(returned, "_fields"):
-        hints = get_type_hints(returned)
-        outputs = {n: _field(name, n, hints.get(n, Any)) for n in returned._fields}
-        return Fields(inputs, outputs, several=True)
-    return Fields(inputs, {ANSWER: _field(name, ANSWER, returned)}, several=False)
+    several = callables.outputs_of(returned)
+    outputs = {n: _field(name, n, a) for n, a in (several or {ANSWER: returned}).items()}
+    return Fields(inputs, outputs, several=several is not None)
 
 
 def _field(program: str, name: str, annotation: Any) -> Field:
@@ -175,7 +216,9 @@ def describe(
         ],
         "outputs": [_output(outputs[name], field) for name, field in fields.outputs.items()],
     }
-    return description(_name(function), _module(function), interface, _source(function))
+    return description(
+        name_of(function), callables.module_of(function), interface, callables.source_of(function)
+    )
 
 
 def description(
@@ -222,17 +265,19 @@ def recorded(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Descripti
 
 
 def check_returns(function: Callable[..., Any]) -> None:
-    """Refuse what does not return its answer when it is called. Raises: TypeError."""
+    """Refuse a merging program that does not return its answer when it is called. Raises: TypeError."""
     if not callable(function):
         raise TypeError(f"a program is a callable, not {type(function).__name__}")
-    plain = inspect.unwrap(_named(function))
-    for test, what in (
-        (inspect.iscoroutinefunction, "an async function"),
-        (inspect.isasyncgenfunction, "an async generator"),
-        (inspect.isgeneratorfunction, "a generator"),
-    ):
-        if test(plain) or test(getattr(plain, "__call__", None)):  # noqa: B004
-            raise TypeError(f"{_name(function)} is {what}; a program here is a plain function")
+    what = _OTHER_KINDS.get(callables.kind_of(function))
+    if what is not None:
+        raise TypeError(f"{name_of(function)} is {what}; a merging program is a plain function")
+
+
+_OTHER_KINDS: dict[str, str] = {
+    "async": "an async function",
+    "generator": "a generator",
+    "async-generator": "an async generator",
+}
 
 
 def of_record(record: kinds.Program) -> Description:
@@ -249,12 +294,7 @@ def of_record(record: kinds.Program) -> Description:
 
 def version_of(function: Callable[..., Any]) -> str:
     """Return the version of a merging program: the hash of its name and source."""
-    return canonical.sha256([_name(function), _source(function)])
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """Return the name a callable is recorded under."""
-    return _name(function)
+    return canonical.sha256([name_of(function), callables.source_of(function)])
 
 
 def _input(parameter: inspect.Parameter, name: str, field: Field) -> dict[str, Any]:
@@ -278,7 +318,7 @@ def _recorded_names(
     rename: dict[str, str],
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the recorded names of the parameters, and those of the outputs."""
-    name = _name(function)
+    name = name_of(function)
     names: dict[str, str] = {}
     for parameter in signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -312,38 +352,3 @@ def _check_names(inputs: list[str], outputs: list[str]) -> None:
 
 def _is_field_name(name: str) -> bool:
     return name.isidentifier() and name.isascii()
-
-
-def _named(function: Any) -> Any:
-    return _named(function.func) if isinstance(function, functools.partial) else function
-
-
-def _name(function: Any) -> str:
-    function = _named(function)
-    return str(getattr(function, "__name__", None) or type(function).__name__)
-
-
-def _module(function: Any) -> str:
-    function = _named(function)
-    return str(getattr(function, "__module__", None) or type(function).__module__)
-
-
-def _source(function: Any) -> str | None:
-    function = _named(function)
-    try:
-        return inspect.getsource(inspect.unwrap(function))
-    except (OSError, TypeError):
-        pass
-    try:
-        return inspect.getsource(type(function))
-    except (OSError, TypeError):
-        return None
-
-
-def _evaluates(function: Callable[..., Any]) -> bool:
-    """Whether annotations given as text can be evaluated; if not, they say nothing."""
-    try:
-        inspect.signature(function, eval_str=True)
-    except Exception:
-        return False
-    return True

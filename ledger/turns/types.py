@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import inspect
 import types
 import typing
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ import msgspec
 
 from ledger.errors import RecordInvalid
 from ledger.records import values
+from ledger.turns import callables
 
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -33,7 +33,7 @@ _PLAIN: dict[Any, dict[str, Any]] = {
     dict: {"type": "object"},
     types.NoneType: {"type": "null"},
 }
-_SILENT = (inspect.Parameter.empty, Any, object)
+_SILENT = callables.SAYS_NOTHING
 
 
 class Field:
@@ -55,9 +55,7 @@ class Field:
         """How the annotation is spelled, for people; None when it says nothing."""
         if self.annotation is None:
             return None
-        if isinstance(self.annotation, type) and not typing.get_args(self.annotation):
-            return self.annotation.__name__
-        return str(self.annotation).replace("typing.", "")
+        return callables.spelled(self.annotation)
 
     def write(self, value: Any, path: str) -> Any:
         """Return a value's JSON form, which reads back equal.

@@ -287,7 +287,7 @@ class Start(Making):
             raise TypeError(f"request_id is text, not {type(request_id).__name__}")
         self._program = program.description
         self._inputs = inputs
-        self._lm = settings.get("lm")
+        self._settings = program.settings_to_record(settings)
         self._request_id = request_id
         self._under = under
         self.claim = view.claim()
@@ -323,7 +323,7 @@ class Start(Making):
             parent=parent,
             inputs=self._inputs,
             request_id=self._request_id,
-            lm=self._lm if isinstance(self._lm, str) else None,
+            settings=self._settings or None,
         )
         return commands.start(
             history,

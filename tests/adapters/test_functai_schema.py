@@ -81,6 +81,7 @@ def test_every_kind_that_we_write_is_valid():
     """Turns sent, failed, recorded, merged, renamed and retried; head, title and entries: each line."""
     store = ledger.MemoryStore()
 
+    @ledger.program(settings=("temperature",))
     def program(message: str, tone: str = "kind") -> str:
         """Answer."""
         if message == "fail":
@@ -88,7 +89,7 @@ def test_every_kind_that_we_write_is_valid():
         ledger.current().note(model="m", usage={"input_tokens": 3})
         return message
 
-    chat = ledger.open("alex", program, store=store, lm="a model")
+    chat = ledger.open("alex", program, store=store, lm="a model", temperature=0.5)
     first = chat.send("one", request_id="r-1")
     with pytest.raises(ValueError, match=r"^$"):
         chat("fail")

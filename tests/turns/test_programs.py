@@ -1,13 +1,14 @@
 """Programs: a callable's inputs, interface and version."""
 
 import functools
-from typing import Any, Literal, Optional
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import Any, Literal, NamedTuple, Optional
 
 import pytest
 from functai import module
 
 from ledger.errors import Opaque, RecordInvalid
-from ledger.turns.programs import Program, recorded
+from ledger.turns.programs import Program, check_returns, recorded
 from ledger.turns.types import shape_of
 
 
@@ -134,12 +135,104 @@ def test_unnamed_inputs_are_refused():
     assert caught.value.code == "conversation-opaque"
 
 
+def test_programs_of_every_kind_have_the_same_fields():
+    """Answering at once, awaited, or in pieces of text is the same output; only the version differs."""
+
+    def plain():
+        def tutor(message: str) -> str:
+            return message
+
+        return tutor
+
+    def awaited():
+        async def tutor(message: str) -> str:
+            return message
+
+        return tutor
+
+    def pieces():
+        def tutor(message: str) -> Iterator[str]:
+            yield message
+
+        return tutor
+
+    def awaited_pieces():
+        async def tutor(message: str) -> AsyncIterator[str]:
+            yield message
+
+        return tutor
+
+    made = [Program(make()) for make in (plain, awaited, pieces, awaited_pieces)]
+
+    assert [p.kind for p in made] == ["function", "async", "generator", "async-generator"]
+    assert all(p.description.interface == made[0].description.interface for p in made)
+    assert all(p.description.fields == made[0].description.fields for p in made)
+    assert len({p.description.version for p in made}) == 4
+
+
+class Offer(NamedTuple):
+    """Several outputs."""
+
+    reasoning: str
+    total: int
+
+
+def test_a_generator_that_returns_several_outputs_has_them():
+    """A NamedTuple that a generator declares to return gives an output for each of its fields."""
+
+    def sell(message: str) -> Generator[str, None, Offer]:
+        yield message
+        return Offer("because", 3)
+
+    program = Program(sell)
+
+    assert [f["name"] for f in program.description.fields] == ["message", "reasoning", "total"]
+    assert program.outputs(Offer("because", 3)) == {"reasoning": "because", "total": 3}
+
+
+def _says_nothing(message):
+    yield message
+
+
+def _text(message) -> Iterator[str]:
+    yield message
+
+
+def _anything(message) -> Generator[str, None, Any]:
+    yield message
+
+
+def _number(message) -> Generator[str, None, int | None]:
+    yield message
+    return None
+
+
+@pytest.mark.parametrize(
+    ("function", "returned", "answer"),
+    [
+        (_says_nothing, None, "text"),
+        (_says_nothing, 0, 0),
+        (_text, None, "text"),
+        (_text, "other", "other"),
+        (_anything, None, "text"),
+        (_number, 7, 7),
+        (_number, None, None),
+    ],
+)
+def test_a_generator_answers_with_its_text_or_with_what_it_returns(function, returned, answer):
+    """What a generator returns is its answer; where it returns nothing, its joined pieces are,
+    unless nothing is an answer that it declares."""
+    assert Program(function).streamed("text", returned) == answer
+
+
+def test_what_is_no_callable_is_refused():
+    """A program is a callable."""
+    with pytest.raises(TypeError, match="a program is a callable, not str"):
+        Program("tutor")  # type: ignore[arg-type]
+
+
 async def _async_program(message):
     return message
-
-
-def _generator_program(message):
-    yield message
 
 
 class _AsyncCall:
@@ -147,11 +240,11 @@ class _AsyncCall:
         return message
 
 
-@pytest.mark.parametrize("program", [_async_program, _generator_program, _AsyncCall()])
-def test_what_does_not_return_its_answer_is_refused(program):
-    """Async functions and generators are refused clearly, by name."""
-    with pytest.raises(TypeError, match=r"is a(n async)? (function|generator)"):
-        Program(program)
+@pytest.mark.parametrize("program", [_async_program, _says_nothing, _AsyncCall()])
+def test_a_merging_program_returns_its_answer(program):
+    """A merging program that does not return its answer when it is called is refused, by name."""
+    with pytest.raises(TypeError, match=r"is a(n async)? (function|generator); a merging program"):
+        check_returns(program)
 
 
 def test_callable_objects_and_partials_have_names():
