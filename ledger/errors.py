@@ -331,6 +331,31 @@ class ImportInvalid(LedgerError):
         return f"{self.source}: {self.reason}"
 
 
+# -- events of running turns -----------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class EventRefused(LedgerError):
+    """Raised when a log of events does not take an event, or does not have one.
+
+    Next: by its code, which is the instance's. event-conflict, event-after-end: stop writing, the log
+    went on without this writer. event-gap: send what is missing first. event-malformed, event-start:
+    mend the event. event-unknown: read from the beginning.
+    """
+
+    code: str = "event-malformed"  # type: ignore[misc]
+    """`event-malformed`, `event-unknown`, `event-gap`, `event-conflict`, `event-after-end`, `event-start`."""
+    reason: str = ""
+    tree: str = ""
+    """The log; empty when it is not known."""
+    event: dict[str, int] | None = None
+    """The place of the event that is refused: its `writer` and `seq`."""
+
+    def message(self) -> str:
+        place = f", event {self.event['writer']}:{self.event['seq']}" if self.event else ""
+        return f"the log of events {self.tree or '(unnamed)'}{place}: {self.reason} ({self.code})"
+
+
 # -- stores ----------------------------------------------------------------------------------------
 
 

@@ -5,30 +5,23 @@
 functai tells a conflict by its own error class, so ours are raised again as that class, with the
 same code. Folders need no adapter: both libraries read and write the same files.
 
-What is watched of a running turn (`turn.events()`) is kept as functai keeps it: beside a folder
-store in `<folder>/trees`, else in memory. Like the store itself, it makes nothing before it is
-needed, and a folder that cannot be written only lacks it.
+What is watched of a running turn (`turn.events()`) is kept in the store's own events. A store whose
+place for them cannot be used, or that has none, only lacks them.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from functai.errors import ConversationError
-from functai.eventlog import MemoryStore
-from functai.stores import FolderEvents
+from functai.errors import EventRefused as FunctaiEventRefused
 
-from ledger.errors import LedgerError, RecordInvalid, RecordTooLarge
-from ledger.stores import files
-from ledger.stores.base import LedgerStore
-
-_in_memory: WeakKeyDictionary[LedgerStore, Any] = WeakKeyDictionary()
-"""The event logs beside stores in memory: the same whoever asks."""
+from ledger.errors import EventRefused, LedgerError, RecordInvalid, RecordTooLarge
+from ledger.records.events import Answer, Event, Place
+from ledger.stores.base import Events, LedgerStore
 
 
 def store(kept_in: LedgerStore) -> FunctaiStore:
@@ -45,18 +38,15 @@ class FunctaiStore:
         self.persistent = kept_in.persistent
 
     @cached_property
-    def events(self) -> Any:
-        """The event logs of its turns, as functai keeps them; None where none can be kept."""
-        folder = getattr(self.kept_in, "folder", None)
-        if folder is None:
-            return _in_memory.setdefault(self.kept_in, MemoryStore())
-        trees = os.path.join(folder, "trees")
+    def events(self) -> FunctaiEvents | None:
+        """The event logs of its turns; None where none can be kept."""
+        kept_in: Events | None = getattr(self.kept_in, "events", None)
         try:
-            files.Files().make_folder(trees)
-        except (OSError, LedgerError):
-            if not os.path.isdir(trees):
-                return None
-        return FolderEvents(trees)
+            if kept_in is not None:
+                kept_in.read("any")
+        except LedgerError:
+            return None
+        return FunctaiEvents(kept_in) if kept_in is not None else None
 
     def append(
         self,
@@ -99,6 +89,40 @@ class FunctaiStore:
         return f"<{self.kept_in!r} for functai>"
 
 
+class FunctaiEvents:
+    """The events of a store of ours under functai's protocol and with its errors."""
+
+    batches = True
+    writer = None
+
+    def __init__(self, kept_in: Events) -> None:
+        self.kept_in = kept_in
+
+    def append(self, event: Mapping[str, Any]) -> Answer:
+        """Add an event; see `ledger.stores.base.Events.append`."""
+        return self.extend([event])
+
+    def extend(self, events: Sequence[Mapping[str, Any]]) -> Answer:
+        """Add events of one tree; see `ledger.stores.base.Events.extend`."""
+        with _as_functai():
+            return self.kept_in.extend(events)
+
+    def claim(self, tree: str) -> dict[str, Any]:
+        """Give a later writer its number; see `ledger.stores.base.Events.claim`."""
+        with _as_functai():
+            return self.kept_in.claim(tree)
+
+    def read(self, tree: str, after: Place | None = None) -> list[Event]:
+        """Return the events after a place; see `ledger.stores.base.Events.read`."""
+        with _as_functai():
+            return self.kept_in.read(tree, after)
+
+    def finished(self, tree: str) -> bool:
+        """Say whether the log has its last event."""
+        with _as_functai():
+            return self.kept_in.finished(tree)
+
+
 def _failed(ended: Mapping[str, Any], error: LedgerError) -> dict[str, Any]:
     """Return the record of a turn's end without what the program gave, as a failure."""
     kept = ("functai_conversation", "kind", "at", "turn", "saw", "model", "seconds", "attempt")
@@ -115,5 +139,7 @@ def _failed(ended: Mapping[str, Any], error: LedgerError) -> dict[str, Any]:
 def _as_functai() -> Iterator[None]:
     try:
         yield
+    except EventRefused as error:
+        raise FunctaiEventRefused(error.code, error.message(), event=error.event) from error
     except LedgerError as error:
         raise ConversationError(error.code, error.message()) from error

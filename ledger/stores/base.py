@@ -2,7 +2,7 @@
 
 A store keeps each conversation as an ordered list of records and never changes one. It does not know
 what records mean. Other people's objects with these two methods are stores too, blocking or with
-coroutines; ours also have `scan`, `wait`, `conversations`, `delete`, `durability`, `persistent`.
+coroutines; ours also have `scan`, `wait`, `conversations`, `delete`, `durability`, `persistent`, `events`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import msgspec
 
 from ledger.records import kinds
+from ledger.records.events import Answer, Event, Place
 
 Incarnation = tuple[str, str | None]
 """(`at`, salt or None) of record 1: tells a conversation from one made anew under its id."""
@@ -144,8 +145,50 @@ class Store(Protocol):
         ...
 
 
+class Events(Protocol):
+    """The events of running turns, in logs of their own beside the records: what is watched.
+
+    One log per turn; what an event is, and what may follow what, is `ledger.records.events`. Errors of
+    the rules are `EventRefused`. Other implementations' (functai's) objects fit, but for `wait`, `remove`.
+    Not promised: that events survive a fall of the machine. What must survive is in the records.
+    """
+
+    def append(self, event: Mapping[str, Any]) -> Answer:
+        """Add an event at the end of its turn's log, or say that it is there already."""
+        ...
+
+    def extend(self, events: Iterable[Mapping[str, Any]]) -> Answer:
+        """Add events of one turn, each judged as if it came alone; all or none."""
+        ...
+
+    def claim(self, tree: str) -> dict[str, Any]:
+        """Give a later writer its number (`writer`) and the last place (`after`); fence earlier ones."""
+        ...
+
+    def read(self, tree: str, after: Place | None = None) -> list[Event]:
+        """Return the events after a place, in order, as fresh dicts; None: all."""
+        ...
+
+    def wait(self, tree: str, after: Place | None, timeout: float) -> bool:
+        """Block until there is an event after a place, or `timeout` seconds passed. Returns: whether."""
+        ...
+
+    def finished(self, tree: str) -> bool:
+        """Say whether the log has its last event."""
+        ...
+
+    def remove(self, tree: str) -> bool:
+        """Remove a log. Returns: whether there was one."""
+        ...
+
+
 class LedgerStore(Store, Protocol):
     """What our own stores have besides."""
+
+    @property
+    def events(self) -> Events:
+        """The events of its running turns. Those of a turn go when it is erased."""
+        ...
 
     durability: str
     """`memory` or `disk`: what an append has reached when it returns."""

@@ -40,6 +40,7 @@ from ledger.records import codec, erasing, kinds
 from ledger.stores import (
     appending,
     blobs,
+    event_files,
     files,
     forks,
     handout,
@@ -90,6 +91,10 @@ class FolderStore:
         """The absolute path of the folder."""
         self.blobs = blobs.FolderBlobs(self.folder, calls=calls)
         """The attachments, by the SHA-256 of their bytes."""
+        self.events = event_files.FolderEvents(
+            self.folder, lock_timeout_s=lock_timeout_s, calls=calls
+        )
+        """The events of running turns."""
         self._lock_timeout_s = lock_timeout_s
         self._strict = strict
         self._home = Home(self.folder, calls or files.Files())
@@ -535,13 +540,7 @@ class FolderStore:
                 report = handout.shallow(lambda: verifying.verify(source, conversation))
         except FileNotFoundError:
             return verifying.Report(conversation=conversation)
-        with files.naming(self._home.conversations):
-            listed = sorted(os.listdir(self._home.conversations))
-        report.set_aside = [name for name in listed if names.is_torn(name, conversation)]
-        beside = [os.path.basename(path) for path in (log.data, log.lock)]
-        for name in [*beside, *report.set_aside]:
-            mode = files.wide_mode(os.path.join(self._home.conversations, name))
-            report.wide += [f"{name} {mode:04o}"] if mode else []
+        report.set_aside, report.wide = self._home.beside(conversation)
         return report
 
     def is_here(self) -> bool:

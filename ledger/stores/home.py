@@ -92,6 +92,20 @@ class Home:
                     found.append((entry.name, names.conversation_of(entry.name), plain))
         return found
 
+    def beside(self, conversation: str) -> tuple[list[str], list[str]]:
+        """Return the names of the bytes set aside from a log, and its files that others may use.
+
+        The latter each with their mode: `c.lock 0644`.
+        """
+        with files.naming(self.conversations):
+            listed = sorted(os.listdir(self.conversations))
+        set_aside = [name for name in listed if names.is_torn(name, conversation)]
+        wide = []
+        for name in [conversation + names.LOG, conversation + names.LOCK, *set_aside]:
+            mode = files.wide_mode(os.path.join(self.conversations, name))
+            wide += [f"{name} {mode:04o}"] if mode else []
+        return set_aside, wide
+
     def make(self) -> None:
         """Make the folder if it is not there, durably. Raises: store-read-only, store-denied."""
         if not self.is_there():

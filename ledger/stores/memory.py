@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from ledger.errors import AttachmentMissing, StoreConflict, StoreGone, StoreVersion
+from ledger.errors import AttachmentMissing, EventRefused, StoreConflict, StoreGone, StoreVersion
 from ledger.records import codec, erasing, ids, kinds
 from ledger.stores import forks, handout, lines, plans
 from ledger.stores import verify as verifying
 from ledger.stores.base import Deleted, Erased, Incarnation, Position, Records, agrees
 from ledger.stores.blobs import MemoryBlobs
+from ledger.stores.events import MemoryEvents
 
 T = TypeVar("T")
 
@@ -83,6 +85,8 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.blobs = MemoryBlobs()
+        self.events = MemoryEvents()
+        """The events of running turns."""
         self._logs: dict[str, _Log] = {}
         self._changed = threading.Condition()
         forks.join(self)
@@ -164,7 +168,10 @@ class MemoryStore:
             return sorted(name for name, log in self._logs.items() if len(log))
 
     def delete(self, conversation: str) -> Deleted:
-        """Remove a conversation, and the attachments that no other log names. True: there was one."""
+        """Remove a conversation, its turns' events, and the attachments that no other log names.
+
+        Returns: what went; true when there was a log.
+        """
         ids.check_conversation(conversation)
         report = Deleted(conversation=conversation)
         with self._changed:
@@ -173,15 +180,25 @@ class MemoryStore:
                 report.found = True
                 report.attachments, report.attachments_kept = self._sweep(bytes(log.data))
             self._changed.notify_all()
+        # Their lock is not waited for while the records' is held: a fork takes both, in any order.
+        for turn in plans.contents(lines.BytesSource(log.data if log else b""), {}):
+            self._forget_events(turn)
         return report
 
     def erase(self, conversation: str, turn: str, *, expect: int | None = None) -> Erased:
-        """Overwrite what a turn's records say, and remove attachments that no other record names.
+        """Overwrite what a turn's records say; remove its events and attachments that nothing else names.
 
         Returns: what went. Raises: store-conflict.
         """
         ids.check_conversation(conversation)
-        return handout.with_room(lambda: self._erase(conversation, turn, expect))
+        report = handout.with_room(lambda: self._erase(conversation, turn, expect))
+        if conversation in self._logs:
+            self._forget_events(turn)
+        return report
+
+    def _forget_events(self, turn: str) -> None:
+        with suppress(EventRefused):  # What could be no log's name, has none.
+            self.events.remove(turn)
 
     def _erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
         with self._changed:

@@ -22,7 +22,7 @@ from contextlib import suppress
 import msgspec
 
 from ledger.errors import StoreCorrupt, StoreVersion
-from ledger.records import codec, erasing
+from ledger.records import codec, erasing, kinds
 from ledger.stores import files, lines
 from ledger.stores.base import Erased
 from ledger.stores.files import Descriptor, Files
@@ -149,6 +149,16 @@ def lines_of(source: lines.Source) -> Iterator[tuple[int, bytes]]:
             yield offset + start, chunk[start:stop]
             start = stop + 1
         offset, length = offset + end, _CHUNK
+
+
+def contents(source: lines.Source, attachments: dict[str, None]) -> Iterator[str]:
+    """Yield the turns of a log, and note the attachments that its lines name."""
+    for _, line in lines_of(source):
+        attachments.update(dict.fromkeys(erasing.attachments(line)))
+        if b'"turn"' in line:
+            record = codec.decode_struct(line, 0)
+            if isinstance(record, kinds.Turn):
+                yield record.turn
 
 
 # -- on the disk -----------------------------------------------------------------------------------

@@ -11,14 +11,14 @@ The caller holds the append lock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 import msgspec
 
 from ledger.errors import ConversationIdInvalid, StoreLink
-from ledger.records import codec, erasing, ids, kinds
-from ledger.stores import files, lines, locks, names, plans, sweeping
+from ledger.records import erasing, ids
+from ledger.stores import event_files, files, lines, locks, names, plans, sweeping
 from ledger.stores.base import Deleted
 from ledger.stores.blobs import FolderBlobs
 from ledger.stores.files import Descriptor
@@ -26,7 +26,6 @@ from ledger.stores.home import Home
 from ledger.stores.reading import Log
 
 _CHUNK = 1 << 20
-_OF_TREE = (".jsonl", ".lock", ".writer", ".writer.tmp")
 
 
 # -- a turn ----------------------------------------------------------------------------------------
@@ -74,7 +73,7 @@ def remove_beside(
 
     Returns: the files removed, and what became of the attachments.
     """
-    gone = _remove_trees(home, log, [turn])
+    gone = _remove_trees(home, log, [turn], deadline)
     gone += _remove_side_files(
         home, log, lambda path: path != log.forgotten and _is_piece_of(log, path, turn)
     )
@@ -128,8 +127,8 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
                 plan = plans.Plan(conversation=log.conversation, turn=None)
                 plans.write(log.stem, log.plan, plan, log.files)
             attachments: dict[str, None] = {}
-            turns = _contents(lines.FileSource(file, log.files), attachments)
-            report.files += _remove_trees(home, log, turns)
+            turns = plans.contents(lines.FileSource(file, log.files), attachments)
+            report.files += _remove_trees(home, log, turns, deadline)
             swept = sweeping.sweep(
                 attachments,
                 blobs,
@@ -152,28 +151,18 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
     return report
 
 
-def _contents(source: lines.Source, attachments: dict[str, None]) -> Iterator[str]:
-    """Yield the turns of a log, and note the attachments that its lines name."""
-    for _, line in plans.lines_of(source):
-        attachments.update(dict.fromkeys(erasing.attachments(line)))
-        if b'"turn"' in line:
-            record = codec.decode_struct(line, 0)
-            if isinstance(record, kinds.Turn):
-                yield record.turn
-
-
 # -- files beside a log ----------------------------------------------------------------------------
 
 
-def _remove_trees(home: Home, log: Log, turns: Iterable[str]) -> list[str]:
+def _remove_trees(home: Home, log: Log, turns: Iterable[str], deadline: float) -> list[str]:
     files.check_trusted(home.trees)
     gone = []
-    with files.naming(home.trees):
-        for turn in turns:
-            with suppress(ConversationIdInvalid):  # What could be no file name there, has no file.
-                stem = os.path.join(home.trees, ids.check_conversation(turn))
-                gone += [stem + end for end in _OF_TREE if _remove(log, stem + end)]
-        if gone:
+    for turn in turns:
+        with suppress(ConversationIdInvalid):  # What could be no file name there, has no file.
+            name = ids.check_conversation(turn)
+            gone += event_files.remove_files(home.trees, name, log.files, deadline)
+    if gone:
+        with files.naming(home.trees):
             log.files.flush_folder(home.trees)
     return [_within(home, path) for path in gone]
 

@@ -44,6 +44,7 @@ CODES = {
     "request-mismatch",
     "attachment-missing",
     "import-invalid",
+    "event-malformed",
 }
 
 
@@ -67,6 +68,8 @@ def sample(hint: Any, name: str) -> Any:
     """A value of a field's type."""
     if hint is int:
         return 41 if name == "expected" else 42
+    if name == "event":
+        return {"writer": 1, "seq": 42}
     return ({"secret": "hunter2"},) if typing.get_origin(hint) is tuple else f"<{name}>"
 
 
@@ -136,6 +139,7 @@ NEXT = {
     errors.StoreVersion: "upgrade",
     errors.StoreCorrupt: "verify",
     errors.LeaseLost: "nothing was recorded",
+    errors.EventRefused: "<code>",
 }
 
 
@@ -151,6 +155,15 @@ def test_recreated_conversation_has_its_own_words() -> None:
 
     assert "made anew" in str(error)
     assert "read again" in str(error)
+
+
+def test_a_refused_event_has_the_code_of_its_refusal() -> None:
+    """One class, whose code tells what to do; it says where, and crosses processes whole."""
+    error = errors.EventRefused(code="event-gap", reason="r", tree="t", event=dict(writer=2, seq=7))
+
+    assert error.code == "event-gap"
+    assert str(error) == "the log of events t, event 2:7: r (event-gap)"
+    assert pickle.loads(pickle.dumps(error)).code == "event-gap"
 
 
 def test_waiting_is_a_kind_of_busy() -> None:

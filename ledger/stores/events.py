@@ -1,0 +1,206 @@
+"""The events of running turns beside a store: the rules, asked about a log that is held still, and
+logs in memory. `event_files` has those in files; `ledger.records.events` says what the rules are.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+from ledger.records import events as rules
+from ledger.records.events import Answer, Event, Place
+from ledger.stores import forks, handout, waking
+
+
+class Log(Protocol):
+    """One log, as it is now."""
+
+    def newest(self) -> Iterator[Event]:
+        """Give its events, the last first."""
+
+    def writer(self) -> int:
+        """Return the last writer number that was given for it."""
+
+    def add(self, data: bytes) -> None:
+        """Put whole lines at its end."""
+
+    def hand_to(self, writer: int) -> None:
+        """Note the writer number that is given now."""
+
+
+class EventLogs(ABC):
+    """What both kinds are: the rules, asked about a log that is held still."""
+
+    def __init__(self) -> None:
+        self._waiters = waking.Waiters()
+        forks.join(self)
+
+    @abstractmethod
+    def _reading(self, tree: str) -> AbstractContextManager[Log]:
+        """Give a log to read."""
+
+    @abstractmethod
+    def _changing(self, tree: str) -> AbstractContextManager[Log]:
+        """Give a log that nobody else changes meanwhile."""
+
+    def append(self, event: Mapping[str, Any]) -> Answer:
+        """Add an event at the end of its tree's log; see `extend`."""
+        return self.extend([event])
+
+    def extend(self, events: Iterable[Mapping[str, Any]]) -> Answer:
+        """Add events of one tree at the end of its log, each judged as if it came alone; all or none.
+
+        Returns: "kept"; "duplicate" when each is there already, so sending again does no harm.
+        Raises: EventRefused, naming the first event that is refused. A store's errors: whether the
+        events are kept is not known; send them again.
+        Not promised: that they survive a fall of the machine; that of a batch whose write the system
+        cut short no beginning is read.
+        """
+        batch: list[Any] = list(events)
+        if not batch:
+            return "duplicate"
+        first = batch[0]
+        tree = rules.check_tree(first.get("tree") if isinstance(first, Mapping) else None)
+        # Again is harmless: what the first attempt kept is a duplicate for the second.
+        new = handout.with_room(lambda: handout.shallow(lambda: self._extend(tree, batch)))
+        if not new:
+            return "duplicate"
+        self._waiters.wake(tree)
+        return "kept"
+
+    def _extend(self, tree: str, batch: list[Any]) -> list[Event]:
+        with self._changing(tree) as log:
+            new = rules.fresh(batch, tree, log.newest, log.writer())
+            if new:
+                log.add(b"".join(map(rules.line, new)))
+            return new
+
+    def claim(self, tree: str) -> dict[str, Any]:
+        """Give a later writer its number, and refuse every earlier one from now on.
+
+        Returns: `writer`, and `after`: the place of the last event, to go on from.
+        Raises: event-unknown: there is no log. event-after-end: it has ended.
+        """
+        rules.check_tree(tree)
+        return handout.with_room(lambda: self._claim(tree))
+
+    def _claim(self, tree: str) -> dict[str, Any]:
+        with self._changing(tree) as log:
+            last = rules.check_claim(tree, handout.shallow(lambda: next(log.newest(), None)))
+            writer = log.writer() + 1
+            log.hand_to(writer)
+        return {"writer": writer, "after": rules.position(last)}
+
+    def read(self, tree: str, after: Place | None = None) -> list[Event]:
+        """Return the events after a place, in order, as fresh dicts; None: all. Never waits for a writer.
+
+        Raises: event-unknown: the log has no event there; read from the beginning.
+        """
+        rules.check_tree(tree)
+        with self._reading(tree) as log:
+            return handout.shallow(lambda: rules.beyond(after, tree, log.newest()))
+
+    def wait(self, tree: str, after: Place | None, timeout: float) -> bool:
+        """Block until there is an event after a place, or `timeout` seconds passed. Returns: whether.
+
+        A place that the log does not have is answered as if there were one: `read` tells.
+        """
+        rules.check_tree(tree)
+
+        def moved() -> bool:
+            last = self._last(tree)
+            return last is not None and not rules.same(rules.position(last), after)
+
+        return self._waiters.wait(tree, moved, timeout)
+
+    def finished(self, tree: str) -> bool:
+        """Say whether the log has its last event."""
+        return rules.finished(self._last(rules.check_tree(tree)))
+
+    def _last(self, tree: str) -> Event | None:
+        with self._reading(tree) as log:
+            return handout.shallow(lambda: next(log.newest(), None))
+
+    @abstractmethod
+    def remove(self, tree: str) -> bool:
+        """Remove a log. Returns: whether there was one.
+
+        A writer that goes on with it is refused `event-gap`; only a `started` begins it anew.
+        """
+
+    @abstractmethod
+    def before_fork(self) -> None:
+        """Take what must not change while the process is copied."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """In the child, leave to the parent who waits there."""
+        if child:
+            self._waiters = waking.Waiters()
+
+
+# -- in memory -------------------------------------------------------------------------------------
+
+
+class _MemoryLog:
+    """The lines of one log, and its writer. Lines are only ever added, so reading needs no lock."""
+
+    def __init__(self, tree: str) -> None:
+        self.lines: list[bytes] = []
+        self._tree = tree
+        self._writer = rules.FIRST_WRITER
+
+    def newest(self) -> Iterator[Event]:
+        for at in range(len(self.lines) - 1, -1, -1):
+            event = rules.of_line(self.lines[at], self._tree)
+            if event is not None:
+                yield event
+
+    def writer(self) -> int:
+        return self._writer
+
+    def add(self, data: bytes) -> None:
+        self.lines += data.splitlines(keepends=True)
+
+    def hand_to(self, writer: int) -> None:
+        self._writer = writer
+
+
+class MemoryEvents(EventLogs):
+    """The events of running turns in this process's memory. For any number of threads."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, _MemoryLog] = {}
+        self._lock = threading.Lock()
+        super().__init__()
+
+    @contextmanager
+    def _reading(self, tree: str) -> Iterator[Log]:
+        yield self._logs.get(tree) or _MemoryLog(tree)
+
+    @contextmanager
+    def _changing(self, tree: str) -> Iterator[Log]:
+        with self._lock:
+            log = self._logs.get(tree) or _MemoryLog(tree)
+            yield log
+            if log.lines:
+                self._logs[tree] = log
+
+    def remove(self, tree: str) -> bool:
+        """Remove a log. Returns: whether there was one."""
+        with self._lock:
+            return self._logs.pop(tree, None) is not None
+
+    def before_fork(self) -> None:
+        """Let no thread be half-way through a change when the process is copied."""
+        self._lock.acquire()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on; in the child with a lock of its own, since who waited on the old one is not there."""
+        super().after_fork(child=child)
+        if child:
+            self._lock = threading.Lock()
+        else:
+            self._lock.release()
