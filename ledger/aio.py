@@ -27,6 +27,7 @@ from typing import Any, Self, TypeVar
 from ledger import conversation as blocking
 from ledger.turn import TurnBase, outcome_of
 from ledger.turns import keeper, loops, stopping
+from ledger.turns.following import Following
 from ledger.turns.log import POLL_S, Log
 from ledger.turns.receipts import Receipt
 from ledger.turns.running import Run
@@ -48,6 +49,7 @@ def open(
     context: Rule | None = None,
     sends: Sends = "queue",
     rename: Mapping[str, str] | None = None,
+    earlier_without: Sequence[str] = (),
     **settings: Any,
 ) -> Conversation:
     """Open a conversation by id, again or for the first time. Nothing is written by opening.
@@ -57,7 +59,14 @@ def open(
     """
     return Conversation(
         blocking.open(
-            id, program, store=store, context=context, sends=sends, rename=rename, **settings
+            id,
+            program,
+            store=store,
+            context=context,
+            sends=sends,
+            rename=rename,
+            earlier_without=earlier_without,
+            **settings,
         )
     )
 
@@ -364,6 +373,22 @@ class Turn(TurnBase):
                 break
             await _changed(self._log, left)
         return state
+
+    async def events(self, after: Mapping[str, Any] | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Yield its events: those so far, then each as it comes, until it ends, waits or is interrupted.
+
+        Args, Raises: as `ledger.Turn.events`.
+        """
+        following = Following(self._log, self._view, self._id, after)
+        pause = _SHORTEST_PAUSE_S
+        while True:
+            events, over = await _do(self._log, following.step)
+            for event in events:
+                yield event
+            if over:
+                return
+            pause = _SHORTEST_PAUSE_S if events else min(pause * 1.5, _LONGEST_PAUSE_S)
+            await asyncio.sleep(pause)
 
     async def stop(self) -> None:
         """Stop it, wherever it runs: within a second it ends `stopped`. See `Conversation.stop`."""

@@ -44,6 +44,7 @@ def open(
     context: Rule | None = None,
     sends: Sends = "queue",
     rename: Mapping[str, str] | None = None,
+    earlier_without: Sequence[str] = (),
     **settings: Any,
 ) -> Conversation:
     """Open a conversation by id, again or for the first time. Nothing is written by opening.
@@ -53,9 +54,11 @@ def open(
     record into. store: None: this process's memory; a folder; or a store. context: which earlier
     turns the next turn is shown (`all_turns()`, `last_turns(n)`). sends: what a send does while the
     turn before it runs: `queue` waits, `refuse` raises conversation-busy, `branch` goes beside it.
-    rename: parameter of the program -> name the field is recorded under. settings: what programs
-    find in `current().settings`; of these only `lm`, when it is text, is recorded.
-    Raises: conversation-id; TypeError for a program, store or `sends` that cannot be one.
+    rename: parameter of the program -> name the field is recorded under. earlier_without: outputs of
+    the program, `reasoning` or `calls`, that earlier turns lack. settings: what programs find in
+    `current().settings`; recorded are `lm`, when it is text, and those the program declares.
+    Raises: conversation-id; conversation-opaque; conversation-content: the store would keep a field that
+    may not be kept; TypeError for a program, store or `sends` that cannot be one.
     Not promised: that the conversation exists; a first turn makes it.
     """
     if sends not in ("queue", "refuse", "branch"):
@@ -65,9 +68,22 @@ def open(
     name = ids.check_conversation(id if id is not None else SYSTEM.turn_id())
     if program is None and rename:
         raise TypeError("rename maps the parameters of a program, and there is none")
+    if isinstance(earlier_without, str):
+        raise TypeError(f"earlier_without is a list of names, not {earlier_without!r}")
     answering = programs.Program(program, rename=rename) if program is not None else None
     log = Log(store_for(store), name)
-    return Conversation(log, View(name, answering, rule=context, sends=sends, settings=settings))
+    view = View(
+        name,
+        answering,
+        rule=context,
+        sends=sends,
+        settings=settings,
+        earlier_without=earlier_without,
+    )
+    chat = Conversation(log, view)
+    if answering is not None:
+        chat._maker.check_content(answering.description, answering.keep)
+    return chat
 
 
 class Conversation:

@@ -13,10 +13,12 @@ from types import EllipsisType
 from typing import Any, NamedTuple
 
 from ledger import merging
+from ledger.records import kinds
 from ledger.turn import Turn, TurnBase
-from ledger.turns import calling, commands, current, loops, programs
+from ledger.turns import calling, commands, content, current, loops, programs
 from ledger.turns.log import Log
 from ledger.turns.running import Run
+from ledger.turns.scribe import Scribe
 from ledger.turns.view import Making, Merge, Record, Siblings, Start, TurnLike, View
 from ledger.views.place import Cursor
 
@@ -49,6 +51,7 @@ class Maker:
         settings = {**own, **(settings or {})}
         program = self._view.program
         assert program is not None
+        self.check_content(program.description, program.keep)
         start = Start(
             self._view, program, inputs, settings=settings, request_id=request_id, under=under
         )
@@ -84,7 +87,17 @@ class Maker:
         """Return a turn that was made elsewhere, in the making."""
         exchange = how.pop("messages")
         named = _named(inputs, "message"), _named(outputs, programs.ANSWER)
-        return Record(self._view, *named, exchange=exchange, **how)
+        record = Record(self._view, *named, exchange=exchange, **how)
+        self.check_content(record.program, self._kept_of(record.program))
+        return record
+
+    def check_content(self, program: programs.Description, keep: Mapping[str, bool]) -> None:
+        """Refuse fields that may not be kept where this store keeps them. Raises: conversation-content."""
+        content.refuse(self._log.store, [field["name"] for field in program.fields], keep)
+
+    def _kept_of(self, program: programs.Description) -> Mapping[str, bool]:
+        own = self._view.program
+        return own.keep if own is not None and own.description.version == program.version else {}
 
     def merging(
         self,
@@ -103,6 +116,7 @@ class Maker:
             landing = view.done(history, onto, "a merge lands on a turn that is done")
         answers = [_answer(Turn(self._log, view, view.find(history, turn))) for turn in merged]
         program = view.merged_program(history, merged[0])
+        self.check_content(program, self._kept_of(program))
 
         def making(value: Any) -> Merge:
             return Merge(
@@ -149,12 +163,25 @@ class Maker:
         running = current.Running(
             self._view.conversation, turn, start.settings, lambda: self._earlier(turn)
         )
-        run = Run(self._log, program, running, start.claim, self._view.world)
+        scribe = self._scribe(start, program, running)
+        run = Run(self._log, program, running, start.claim, self._view.world, scribe)
         try:
             calling.start(run, bound, context, loop)
         except BaseException as error:  # No thread can be had: then that is how the turn ended.
             run.fail(error)
         return run
+
+    def _scribe(
+        self, start: Start, program: programs.Program, running: current.Running
+    ) -> Scribe | None:
+        events = self._log.events
+        if events is None:
+            return None
+        described, pieces = program.description, running.pieces
+        scribe = Scribe(events, start.turn, described, pieces, self._view.world)
+        saw = kinds.mappings(self._log.history.node(start.turn).record.saw)
+        scribe.begin(start.inputs, saw)
+        return scribe
 
     def _earlier(self, turn: str) -> list[dict[str, Any]]:
         history = self._log.history

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Self
 
 from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
 from ledger.records import kinds, messages, times
 from ledger.turns import stopping
+from ledger.turns.following import Following
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
 from ledger.turns.view import View
@@ -291,6 +293,26 @@ class Turn(TurnBase):
                 break
             self._log.wait(left)
         return state
+
+    def events(self, after: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield its events: those so far, then each as it comes, until it ends, waits or is interrupted.
+
+        Works from any process, and after the end. Events are dicts in functai's event format 2: `kind`
+        (`started`, `text`, `tool_call`, `tool_result`, `approval`, `approved`, `request`, `retry`, `done`,
+        `failed`), `writer`, `seq`, `at`, `call`, and what belongs to the kind, such as `text`.
+        Args: after: the place of an event that you have, `{"writer": ..., "seq": ...}`: those after it.
+        Raises: event-unknown: no such event is known of this turn.
+        Not promised: that pieces come one by one as the program said them: they may be joined; nor that
+        what was shown before a `request` or `retry` is part of the answer.
+        """
+        following = Following(self._log, self._view, self._node.id, after)
+        while True:
+            events, over = following.step()
+            yield from events
+            if over:
+                return
+            if not events:
+                following.wait()
 
     def stop(self) -> None:
         """Stop it, wherever it runs: within a second it ends `stopped`. See `Conversation.stop`."""

@@ -21,8 +21,9 @@ from ledger.records.kinds import NewRecord, new
 from ledger.sources import files
 from ledger.stores.memory import MemoryStore
 from ledger.stores.resolve import store_for
-from ledger.turns import commands, programs
+from ledger.turns import commands, content, programs
 from ledger.turns.log import Log
+from ledger.turns.programs import ANSWER
 from ledger.turns.world import SYSTEM, World
 from ledger.views import History
 
@@ -47,10 +48,12 @@ def import_conversations(
     Args: paths: one or several. store: None: this process's memory; a folder; or a store.
     progress: called after each conversation with its id and the report so far.
     Returns: the report: what was imported, what was skipped and why, types not known with counts.
-    Raises: import-invalid: nothing recognisable, or not one conversation, was found; store errors.
+    Raises: import-invalid: nothing recognisable, or not one conversation, was found; store errors;
+    conversation-content: `ledger.keep` says that what is imported may not be kept.
     Not promised: that attachments which the source keeps in other files are there.
     """
     kept_in = store_for(store)
+    content.refuse(kept_in, ("message", ANSWER), {})
     report = Report()
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     for path in listed:

@@ -32,7 +32,7 @@ def start(
 ) -> None:
     """Start a turn's program in a context of its own. Args: loop: the caller's; None: the caller blocks."""
     context.run(current.enter, run.running)
-    if getattr(run.program, "kind", "function") in ("async", "async-generator"):
+    if run.program.kind in ("async", "async-generator"):
         run.cancel = loops.start(loop or loops.background(), _on_loop(run, bound), context)
         return
 
@@ -66,7 +66,10 @@ def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None
 async def _on_loop(run: Run, bound: BoundArguments) -> None:
     try:
         value = run.program.call(bound)
-        value = await (_drain_async(run, value) if inspect.isasyncgen(value) else value)
+        if inspect.isasyncgen(value):
+            value = await _drain_async(run, value)
+        elif inspect.isawaitable(value):
+            value = await value
     except BaseException as error:
         failure = error  # The name of the clause is gone after it.
         if isinstance(error, asyncio.CancelledError):
@@ -86,17 +89,17 @@ def _drain(run: Run, pieces: Generator[Any, Any, Any]) -> Any:
         try:
             piece = next(pieces)
         except StopIteration as end:
-            return run.running.pieces.text if end.value is None else end.value
+            return run.program.streamed(run.running.pieces.text, end.value)
         run.running.emit(piece)
 
 
-async def _drain_async(run: Run, pieces: Any) -> str:
+async def _drain_async(run: Run, pieces: Any) -> Any:
     try:
         async for piece in pieces:
             run.running.emit(piece)
     finally:
         await pieces.aclose()
-    return run.running.pieces.text
+    return run.program.streamed(run.running.pieces.text)
 
 
 def _thread(work: Callable[[], None]) -> None:

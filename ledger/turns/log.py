@@ -7,10 +7,11 @@ their own.
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from ledger.errors import DamageWarning, StoreUnsupported
@@ -32,6 +33,22 @@ class ReadsAndAppends(Protocol):
 
     def read(self, conversation: str, after: int = 0) -> Any:
         """See `ledger.stores.base.Store.read`."""
+        ...
+
+
+class Events(Protocol):
+    """Where a store keeps the events of running turns (`ledger.stores.events`)."""
+
+    def extend(self, events: Iterable[Mapping[str, Any]]) -> Any:
+        """Add events of one turn at the end of its log, all or none."""
+        ...
+
+    def read(self, tree: str, after: Any = None) -> list[dict[str, Any]]:
+        """Return the events after a place, in order. Raises: event-unknown."""
+        ...
+
+    def wait(self, tree: str, after: Any, timeout: float) -> bool:
+        """Block until there is an event after a place, or `timeout` seconds passed."""
         ...
 
 
@@ -109,6 +126,14 @@ class Log:
         hold = getattr(self._calls, "hold", None)
         if callable(hold):
             hold(holder)
+
+    @property
+    def events(self) -> Events | None:
+        """Where the store keeps the events of running turns; None: it keeps none, or not this way."""
+        found = getattr(self.store, "events", None)
+        methods = [getattr(found, name, None) for name in ("extend", "read", "wait")]
+        fits = all(map(callable, methods)) and not any(map(inspect.iscoroutinefunction, methods))
+        return found if fits else None
 
     def confirm(self) -> None:
         """Return when all that was read is as durable as the store makes it, whoever recorded it."""

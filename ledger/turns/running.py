@@ -22,6 +22,7 @@ from ledger.turns.commands import LEASE_S, Claim, Outcome
 from ledger.turns.current import Running
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
+from ledger.turns.scribe import Scribe
 from ledger.turns.world import World
 from ledger.views import History
 
@@ -39,7 +40,13 @@ class Run:
     """A running turn: told by its program's side how it went, and from outside to stop."""
 
     def __init__(
-        self, log: Log, program: Program, running: Running, claim: Claim, world: World
+        self,
+        log: Log,
+        program: Program,
+        running: Running,
+        claim: Claim,
+        world: World,
+        scribe: Scribe | None = None,
     ) -> None:
         self.outcome: Future[Any] = Future()
         """What the program returned, or why there is nothing: set when the end is recorded."""
@@ -50,6 +57,7 @@ class Run:
         """What wakes the program when it has to stop."""
         self._log = log
         self._world = world
+        self._scribe = scribe
         self._process = os.getpid()
         self._begun = time.perf_counter()
         self._lock = threading.Lock()
@@ -210,9 +218,21 @@ class Run:
             else:
                 self._conclude(error=second)
         else:
-            self._conclude(value=value, error=error)
+            self._conclude(value=value, error=error, recorded=outcome)
 
-    def _conclude(self, *, value: Any = None, error: BaseException | None = None) -> None:
+    def _conclude(
+        self,
+        *,
+        value: Any = None,
+        error: BaseException | None = None,
+        recorded: Outcome | None = None,
+    ) -> None:
+        if self._scribe is not None:
+            # After the record: who watches sees no end that is not kept.
+            if recorded is None:
+                self._scribe.leave()
+            else:
+                self._scribe.end(recorded)
         keeper.leave(self)
         _running.pop(self.turn, None)
         self.running.over = True

@@ -8,7 +8,7 @@ turn to wait for.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from inspect import BoundArguments
 from types import EllipsisType
 from typing import Any, Protocol
@@ -72,6 +72,7 @@ class View:
         world: World = SYSTEM,
         cursor: Cursor | None = None,
         judge: Judges | None = None,
+        earlier_without: Collection[str] = (),
     ) -> None:
         self.conversation = conversation
         self.program = program
@@ -81,6 +82,7 @@ class View:
         self.world = world
         self.cursor = cursor if cursor is not None else Cursor()
         self.judge = judge
+        self.earlier_without = tuple(earlier_without)
 
     def dead(self, history: History, turn: str | None) -> Dead:
         """Return who is known dead of those that hold a turn."""
@@ -115,6 +117,7 @@ class View:
             world=self.world,
             cursor=cursor,
             judge=self.judge,
+            earlier_without=self.earlier_without,
         )
 
     def find(self, history: History, turn: TurnLike) -> str:
@@ -164,7 +167,7 @@ class View:
         """
         if self.program is None:
             raise TypeError("this conversation was opened without a program: record turns into it")
-        known = {"lm", *self.settings}
+        known = {"lm", *self.settings, *self.program.settings}
         settings = {k: v for k, v in kwargs.items() if k in known and not self.program.parameter(k)}
         rest = {k: v for k, v in kwargs.items() if k not in settings}
         bound, inputs = self.program.bind(args, rest)
@@ -296,6 +299,11 @@ class Start(Making):
         """What the program finds in `current().settings`."""
 
     @property
+    def inputs(self) -> dict[str, Any]:
+        """Its inputs, as they are recorded."""
+        return self._inputs
+
+    @property
     def request_id(self) -> str | None:
         """The request id it was sent with."""
         return self._request_id
@@ -332,6 +340,7 @@ class Start(Making):
             rule=self.view.rule,
             claim=self.claim,
             now=self.view.world.now(),
+            earlier_without=self.view.earlier_without,
         )
 
 
@@ -357,12 +366,13 @@ class Record(Making):
         asked, answered = (None, None)
         if exchange is not None:
             asked, answered = messages.split(messages.check(exchange))
-        self._program = view.recorded_program(inputs, outputs)
+        self.program = view.recorded_program(inputs, outputs)
+        """The program that it is recorded as a turn of."""
         self._sent = Sent(turn=self.turn, parent=None, inputs=inputs, messages=asked)
         self._outcome = Outcome(
             state="done",
             outputs=outputs,
-            value=outputs.get(self._program.answer),
+            value=outputs.get(self.program.answer),
             model=model,
             usage=current.whole_counts(usage or {}),
             messages=answered,
@@ -384,7 +394,7 @@ class Record(Making):
             saw = [{"call": self.view.find(history, turn)} for turn in self._saw]
         now = self.view.world.now()
         return commands.record(
-            history, self._sent, self._outcome, program=self._program, saw=saw, now=now
+            history, self._sent, self._outcome, program=self.program, saw=saw, now=now
         )
 
 

@@ -70,7 +70,9 @@ def sample(hint: Any, name: str) -> Any:
         return 41 if name == "expected" else 42
     if name == "event":
         return {"writer": 1, "seq": 42}
-    return ({"secret": "hunter2"},) if typing.get_origin(hint) is tuple else f"<{name}>"
+    if typing.get_origin(hint) is tuple:
+        return (f"<{name}>",) if typing.get_args(hint)[0] is str else ({"secret": "hunter2"},)
+    return f"<{name}>"
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
@@ -159,7 +161,9 @@ def test_recreated_conversation_has_its_own_words() -> None:
 
 def test_a_refused_event_has_the_code_of_its_refusal() -> None:
     """One class, whose code tells what to do; it says where, and crosses processes whole."""
-    error = errors.EventRefused(code="event-gap", reason="r", tree="t", event=dict(writer=2, seq=7))
+    error = errors.EventRefused(
+        code="event-gap", reason="r", tree="t", event={"writer": 2, "seq": 7}
+    )
 
     assert error.code == "event-gap"
     assert str(error) == "the log of events t, event 2:7: r (event-gap)"

@@ -137,7 +137,9 @@ def test_starting_a_turn_asks_with_the_rule_and_what_is_accepted():
     sent = commands.Sent(turn="t9", parent=parent, inputs={})
 
     def start(**keys: Any) -> list[Any]:
-        return commands.start(history, sent, program=THINKING, now=NOW, holder="h", **keys)
+        return commands.start(
+            history, sent, program=THINKING, now=NOW, claim=commands.Claim("h:1:x"), **keys
+        )
 
     with pytest.raises(SignatureChanged):
         start(rule=all_turns())

@@ -1,0 +1,134 @@
+"""What a running turn says, written beside the store, so that other processes can follow it.
+
+Pieces are joined for a moment, so that a fast model does not cost a write a word; a short turn is one
+write. This is for watching only: what must survive is in the records. So nothing here fails a turn, and
+a log that somebody else has taken over (a process that resumed the turn) is left to them.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ledger.errors import EventRefused
+from ledger.records import canonical, times
+from ledger.records.events import Event, Writer
+from ledger.turns import keeper
+from ledger.turns.commands import Outcome
+from ledger.turns.log import Events
+from ledger.turns.pieces import Pieces
+from ledger.turns.programs import Description
+from ledger.turns.world import World
+
+JOIN_S = 0.05
+"""How long pieces are joined before they are written."""
+MOST_WAITING = 10_000
+"""How many events wait for a store that takes none; then watching this turn is given up."""
+
+
+class Scribe:
+    """Writes the events of one turn. Safe for threads; only `flush` and `end` touch the store."""
+
+    def __init__(
+        self, events: Events, turn: str, program: Description, pieces: Pieces, world: World
+    ) -> None:
+        self._events = events
+        self._program = program
+        self._pieces = pieces
+        self._world = world
+        self._writer = Writer(turn, program.name)
+        self._waiting: list[Event] = []
+        self._written = 0
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._due = False
+        self._over = False
+
+    def begin(self, inputs: dict[str, Any], saw: list[Any]) -> None:
+        """The turn was recorded, and its program is about to be called."""
+        told, at = described(self._program), self._now()
+        try:
+            self._waiting.append(self._writer.started(told, inputs, saw=saw, at=at))
+        except (
+            EventRefused
+        ):  # A name or a value that this format cannot say: there is no watching it.
+            self._over = True
+            return
+        self._pieces.listen(self._soon)
+        self._soon()
+
+    def flush(self) -> None:
+        """Write what was said since the last time."""
+        with self._writing:
+            with self._lock:
+                self._due = False
+            self._write()
+
+    def end(self, outcome: Outcome) -> None:
+        """Write the rest, and how the turn ended."""
+        with self._writing:
+            if not self._over:
+                self._write(outcome)
+                self._over = True
+
+    def leave(self) -> None:
+        """Write no more: the turn is somebody else's."""
+        with self._writing:
+            self._over = True
+
+    def _soon(self) -> None:
+        with self._lock:
+            if self._due or self._over:
+                return
+            self._due = True
+        keeper.later(JOIN_S, self.flush)
+
+    def _write(self, outcome: Outcome | None = None) -> None:
+        if self._over:
+            return
+        try:
+            self._gather()
+            if outcome is not None:
+                self._waiting.append(last(self._writer, outcome, at=self._now()))
+            if self._waiting:
+                self._events.extend(self._waiting)
+            self._waiting = []
+        except EventRefused:
+            self._over = True
+        except Exception:
+            # The store takes none now. They are sent again with the next, which does no harm.
+            self._over = len(self._waiting) > MOST_WAITING
+
+    def _gather(self) -> None:
+        """Make one event of the pieces that are not written yet."""
+        pieces, _ = self._pieces.after(self._written)
+        self._written += len(pieces)
+        if text := "".join(pieces):
+            event = self._writer.text(self._program.answer, text, at=self._now())
+            self._waiting.append(event)
+
+    def _now(self) -> str:
+        return times.to_text(self._world.now())
+
+
+def described(program: Description) -> dict[str, Any]:
+    """Return what the first event says of a program."""
+    return {
+        "name": program.name,
+        "kind": "module",
+        "module": program.module,
+        "version": program.version,
+        "interface": canonical.sha256(program.interface),
+        "answer": program.answer,
+    }
+
+
+def last(writer: Writer, outcome: Outcome, *, at: str) -> Event:
+    """Return the event that says how a turn ended."""
+    if outcome.state == "done":
+        return writer.done(outcome.value, at=at)
+    if outcome.error:
+        return writer.failed(outcome.error, at=at)
+    code = f"turn-{outcome.state}"
+    told = {"type": "Cancelled", "code": code, "message": f"the turn was {outcome.state}"}
+    return writer.failed(told, at=at)
