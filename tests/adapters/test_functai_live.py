@@ -1,6 +1,8 @@
 """A functai reader that is open, its cache warm, while we tidy up, append and leave batches void."""
 
-from __future__ import json
+from __future__ import annotations
+
+import json
 
 import pytest
 from functai import ConversationError

@@ -161,9 +161,8 @@ def test_recreated_conversation_has_its_own_words() -> None:
 
 def test_a_refused_event_has_the_code_of_its_refusal() -> None:
     """One class, whose code tells what to do; it says where, and crosses processes whole."""
-    error = errors.EventRefused(
-        code="event-gap", reason="r", tree="t", event={"writer": 2, "seq": 7}
-    )
+    place = {"writer": 2, "seq": 7}
+    error = errors.EventRefused(code="event-gap", reason="r", tree="t", event=place)
 
     assert error.code == "event-gap"
     assert str(error) == "the log of events t, event 2:7: r (event-gap)"
