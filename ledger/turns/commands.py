@@ -153,15 +153,19 @@ def start(
     rule: Rule,
     now: datetime,
     holder: str,
+    boot: str | None = None,
 ) -> list[NewRecord]:
-    """Start a turn: its program when new, the turn, its first lease."""
+    """Start a turn: its program when new, the turn, its first lease.
+
+    Args: boot: the id of the boot of the machine that the holder runs on, if it has one.
+    """
     check_signature(history, program, sent.parent)
     saw = history.shown(sent.parent, rule).saw
     at = times.to_text(now)
     return [
         *_program(history, program, at),
         new("turn", at, program=program.version, saw=saw, **sent.keys()),
-        _lease(sent.turn, holder=holder, attempt=1, now=now),
+        _lease(sent.turn, holder=holder, attempt=1, now=now, boot=boot),
     ]
 
 
@@ -173,6 +177,7 @@ def end(
     holder: str,
     attempt: int,
     now: datetime,
+    boot: str | None = None,
 ) -> list[NewRecord]:
     """End a running turn, if it is still this holder's; an expired lease is renewed with it.
 
@@ -187,7 +192,8 @@ def end(
     at = times.to_text(now)
     until = times.from_text(lease.until)
     expired = until is None or until < now
-    renewed = [_lease(turn, holder=holder, attempt=attempt, now=now)] if expired else []
+    again = _lease(turn, holder=holder, attempt=attempt, now=now, boot=boot)
+    renewed = [again] if expired else []
     saw = kinds.mappings(node.record.saw)
     return [*renewed, new("ended", at, turn=turn, saw=saw, attempt=attempt, **outcome.keys())]
 
@@ -280,6 +286,7 @@ def _program(history: History, program: Described, at: str) -> list[NewRecord]:
     return [] if program.version in history.programs else [new("program", at, **program.keys())]
 
 
-def _lease(turn: str, *, holder: str, attempt: int, now: datetime) -> NewRecord:
+def _lease(turn: str, *, holder: str, attempt: int, now: datetime, boot: str | None) -> NewRecord:
+    keys = {"turn": turn, "holder": holder, "attempt": attempt, "boot": boot}
     until = times.to_text(now + timedelta(seconds=LEASE_S))
-    return new("lease", times.to_text(now), turn=turn, holder=holder, until=until, attempt=attempt)
+    return new("lease", times.to_text(now), until=until, **keys)
