@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gc
 import hashlib
 import os
 import shutil
@@ -93,6 +94,17 @@ def test_a_holder_that_ended_is_dead(store, tmp_path):
     run("store = FolderStore(folder)\nstore.hold('me')\nstore.close()\ndel store", tmp_path)
 
     assert store.is_dead("me")
+
+
+def test_a_holder_outlives_the_thread_that_held(store, tmp_path):
+    """What a thread of a process held is held until the process ends."""
+    thread = threading.Thread(target=store.hold, args=("me",))
+    thread.start()
+    thread.join()
+    del thread
+    gc.collect()
+
+    assert not is_free(path_of(tmp_path, "me"))
 
 
 def test_a_stopped_holder_lives(store, living):
