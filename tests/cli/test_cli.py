@@ -88,6 +88,23 @@ def test_log_and_show_print_turns_in_full(cli, alex):
     assert "saw: 1" in cli("show", "alex", "3")[1]
 
 
+def test_what_a_turn_had_said_when_it_failed_is_shown(cli, tmp_path):
+    """log and show print the partial text of a turn that has no answer, marked as that."""
+
+    def cut_off(message: str) -> str:
+        ledger.current().emit("half an ans")
+        raise ConnectionError("cut off")
+
+    chat = ledger.open("alex", cut_off, store=tmp_path / "store")
+    with pytest.raises(ConnectionError):
+        chat("Well?")
+
+    for command in (["log", "alex"], ["show", "alex", "1"]):
+        out = cli(*command)[1]
+        assert "\n> Well?\n<… half an ans\n! ConnectionError: cut off\n" in out
+    assert json.loads(cli("show", "alex", "1", "--json")[1])["partial"] == "half an ans"
+
+
 def test_every_reading_command_speaks_json(cli, alex):
     """Each reading command prints JSON on request."""
     for command in (
