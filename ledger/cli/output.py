@@ -35,6 +35,7 @@ T = TypeVar("T")
 EXIT_CODES = {
     "conversation-unknown": 3,
     "turn-unknown": 3,
+    "event-unknown": 3,
     "attachment-missing": 3,
     "import-invalid": 6,
     "record-invalid": 6,
@@ -178,6 +179,13 @@ def say(text: str) -> None:
     """Print text for people."""
     with _writing():
         sys.stdout.write(text + "\n")
+
+
+def say_now(text: str) -> None:
+    """Print text as it is, at once: what is said is not held back for more to come."""
+    with _writing():
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def finish() -> None:
