@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -226,8 +227,12 @@ def test_an_interrupt_ends_the_watching_only(worker, ledger_cli, alex):
 
     running.say("two")
     running.rest()
-    assert err == "turn-ledger: turn 1 is no longer watched; --after 1:2 shows the rest\n"
-    assert ledger_cli("watch", "alex", "1", "--after", "1:2").rest()[1] == "< two\n[done]\n"
+    told = re.fullmatch(
+        r"turn-ledger: turn 1 is no longer watched; --after (1:[12]) shows the rest\n", err
+    )
+    # Interrupted after a line and before its place was noted, the line is shown again: none is lost.
+    rest = {"1:2": "< two\n[done]\n", "1:1": "< one\n< two\n[done]\n"}[told[1]]
+    assert ledger_cli("watch", "alex", "1", "--after", told[1]).rest()[1] == rest
 
 
 def test_an_interrupt_of_a_program_is_quiet(worker, ledger_cli):
