@@ -233,6 +233,63 @@ class TurnWaiting(LedgerError):
 
 
 @dataclass(eq=False)
+class TurnUnfinished(LedgerError):
+    """Raised when tools of a turn started and have no result: they may have run.
+
+    Next: find out, and resume with `results={id: what it gave}` or `rerun=[id]`.
+    """
+
+    code: ClassVar[str] = "turn-unfinished"
+
+    turn: str
+    tools: tuple[str, ...]
+    """The ids of the tool calls."""
+
+    def message(self) -> str:
+        ids = ", ".join(self.tools)
+        return (
+            f"turn {self.turn}: tools that started may have run, and what they gave is not known: {ids}; "
+            "resume with results={id: output}, or rerun=[id]"
+        )
+
+
+@dataclass(eq=False)
+class TurnChanged(LedgerError):
+    """Raised when a resumed program did not make the calls that it had made before.
+
+    Next: resume with the program as it was, or abandon the turn and send anew.
+    """
+
+    code: ClassVar[str] = "turn-changed"
+
+    turn: str
+    left: tuple[str, ...]
+    """The recorded steps that it did not come to again: `tool <id>`, `reply <key>`."""
+
+    def message(self) -> str:
+        return (
+            f"turn {self.turn}: resumed, its program did not make {len(self.left)} of the calls recorded "
+            f"before: {', '.join(self.left[:5])}; resume with the program as it was, or abandon the turn"
+        )
+
+
+@dataclass(eq=False)
+class QuestionUnknown(LedgerError):
+    """Raised when an answer names no open question of a turn, or was given already.
+
+    Next: look at `turn.waiting` for the questions that are open now.
+    """
+
+    code: ClassVar[str] = "question-unknown"
+
+    turn: str
+    reason: str
+
+    def message(self) -> str:
+        return f"turn {self.turn}: {self.reason}; turn.waiting has the open questions"
+
+
+@dataclass(eq=False)
 class Cancelled(LedgerError):
     """Raised when the turn was stopped. Next: nothing; somebody asked for it."""
 

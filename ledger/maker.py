@@ -13,12 +13,11 @@ from types import EllipsisType
 from typing import Any, NamedTuple
 
 from ledger import merging
-from ledger.records import kinds
 from ledger.turn import Turn, TurnBase
-from ledger.turns import calling, commands, content, current, loops, programs
+from ledger.turns import commands, content, launching, loops, programs
+from ledger.turns.launching import Launch
 from ledger.turns.log import Log
 from ledger.turns.running import Run
-from ledger.turns.scribe import Scribe
 from ledger.turns.view import Making, Merge, Record, Siblings, Start, TurnLike, View
 from ledger.views.place import Cursor
 
@@ -159,34 +158,8 @@ class Maker:
             return None
         program = self._view.program
         assert program is not None
-        turn = start.turn
-        running = current.Running(
-            self._view.conversation, turn, start.settings, lambda: self._earlier(turn)
-        )
-        scribe = self._scribe(start, program, running)
-        run = Run(self._log, program, running, start.claim, self._view.world, scribe)
-        try:
-            calling.start(run, bound, context, loop)
-        except BaseException as error:  # No thread can be had: then that is how the turn ended.
-            run.fail(error)
-        return run
-
-    def _scribe(
-        self, start: Start, program: programs.Program, running: current.Running
-    ) -> Scribe | None:
-        events = self._log.events
-        if events is None:
-            return None
-        described, pieces = program.description, running.pieces
-        scribe = Scribe(events, start.turn, described, pieces, self._view.world)
-        saw = kinds.mappings(self._log.history.node(start.turn).record.saw)
-        scribe.begin(start.inputs, saw)
-        return scribe
-
-    def _earlier(self, turn: str) -> list[dict[str, Any]]:
-        history = self._log.history
-        with self._log.lock:
-            return list(history.shown(history.node(turn).parent, self._view.rule).rows)
+        launch = Launch(start.turn, program, bound, start.settings, start.claim)
+        return launching.launch(self._log, self._view, launch, context, loop)
 
 
 def _named(value: Mapping[str, Any] | str, name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator
 from contextvars import Context
@@ -19,8 +20,9 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ledger.errors import Cancelled
-from ledger.turns import current, keeper, loops
+from ledger.turns import current, keeper, loops, stepping
 from ledger.turns.running import Run
+from ledger.turns.steps import Paused
 
 IDLE_S = 10.0
 """How long a thread without work is kept."""
@@ -62,6 +64,9 @@ def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None
         elif inspect.isawaitable(value):
             value = loops.result_of(value, loop or loops.background())
     except BaseException as error:
+        if isinstance(error, Paused):
+            while not (run.steps.quiet or run.running.stopped):
+                time.sleep(0.005)
         run.fail(error)
     else:
         run.finish(value)
@@ -79,6 +84,8 @@ async def _on_loop(run: Run, bound: BoundArguments) -> None:
         if isinstance(error, asyncio.CancelledError):
             # Stopped, or the whole loop is: either way somebody asked for it.
             run.running.ask_to_stop()
+        if isinstance(error, Paused):
+            await stepping.quiet(run.steps, lambda: run.running.stopped)
         keeper.in_pool(lambda: run.fail(failure))
     else:
         keeper.in_pool(lambda: run.finish(value))

@@ -17,7 +17,9 @@ from typing import Any
 from ledger.errors import Cancelled, RecordInvalid
 from ledger.records import values
 from ledger.records.values import INTEGER_LIMIT
+from ledger.turns import stepping
 from ledger.turns.pieces import Pieces
+from ledger.turns.steps import Effects, Site, Steps
 
 
 class Running:
@@ -29,6 +31,10 @@ class Running:
         turn: str,
         settings: Mapping[str, Any],
         earlier: Callable[[], list[dict[str, Any]]],
+        *,
+        pieces: Pieces | None = None,
+        steps: Steps | None = None,
+        site: Site | None = None,
     ) -> None:
         self.conversation = conversation
         """The conversation's id."""
@@ -38,10 +44,14 @@ class Running:
         """The conversation's settings with the turn's own over them."""
         self.model: str | None = None
         self.usage: dict[str, int] = {}
-        self.pieces = Pieces()
+        self.pieces = pieces if pieces is not None else Pieces()
         """What it has said so far."""
         self.over = False
         """Whether the turn has ended; its program may still be at work after a stop."""
+        self.steps = steps
+        """Where its replies and tool calls are recorded; None: nowhere."""
+        self.site = site if site is not None else Site(turn, "")
+        """Where in the tree of calls it is."""
         self._earlier = earlier
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -77,6 +87,54 @@ class Running:
         values.check(text, "emit", references=False)
         if text:
             self.pieces.add(text)
+
+    def reply(self, request: Any, call: Callable[[], Any]) -> Any:
+        """Have a model called once for a request, and keep its reply: a resumed turn pays for none twice.
+
+            text = turn.reply({"model": m, "messages": messages}, lambda: client.ask(m, messages))
+
+        On an event loop it is awaited, and `call` may be async; elsewhere it blocks.
+        Args: request: what the reply depends on, as JSON has it; the same request later in the turn is
+        another call. call: asks the model, and returns what JSON can hold exactly.
+        Returns: what it returned, now or before the turn was interrupted.
+        Raises: what `call` raises; record-invalid; turn-stopped, lease-lost, store errors.
+        Not promised: that a reply is paid once which came just before the process died.
+        """
+        steps = self._steps()
+        return stepping.step(steps, lambda: steps.begin_reply(request), call)
+
+    def tool(
+        self,
+        name: str,
+        input: Any,
+        call: Callable[[], Any],
+        *,
+        id: str | None = None,
+        effects: Effects | None = None,
+    ) -> Any:
+        """Have a tool run once, and keep what it gave: a resumed turn runs none twice by itself.
+
+            found = turn.tool("refund", {"order": 7}, lambda: refund(7), effects="changes")
+
+        A tool that changes things is recorded as started before it runs. Should its process die in it, a
+        person has to say what it gave, or that it is to run again (`Turn.resume`). Where the conversation's
+        `approve` asks about it, the turn waits for a person first; a refusal is given back in place of an
+        output, as text for the model. On an event loop it is awaited, and `call` may be async.
+        Args: name, input: the tool and what it is given, as JSON has it: by these a resumed turn finds its
+        record, of several that are the same the first first. call: runs it; returns what JSON can hold
+        exactly. id: the model's own id for the call, where it has one. effects: `reads`, `changes`;
+        None: not known, which counts as `changes`.
+        Returns: what it gave, now or before the turn was interrupted.
+        Raises: what `call` raises; record-invalid; turn-stopped, lease-lost, store errors.
+        """
+        steps = self._steps()
+        begin = functools.partial(steps.begin_tool, self.site, name, input, id=id, effects=effects)
+        return stepping.step(steps, begin, call)
+
+    def _steps(self) -> Steps:
+        if self.steps is None:
+            raise LookupError("no conversation records the steps of this turn")
+        return self.steps
 
     @property
     def stopped(self) -> bool:

@@ -49,6 +49,7 @@ class Judge:
         self._is_dead = getattr(store, "is_dead", None)
         self.world = world
         self._watched: dict[tuple[str, str], _Watched] = {}
+        self._stood: dict[tuple[str, str], _Watched] = {}
 
     def state(self, log: Log, turn: str) -> State:
         """Read the log, and return a turn's state with what is known of its holder.
@@ -72,14 +73,28 @@ class Judge:
             return _NOBODY
         until = times.from_text(lease.until)
         ahead = until is not None and until - now > timedelta(seconds=LEASE_S)
-        over = self._ended_here(lease) or self._stood_still(history, lease, ahead=ahead)
+        over = self.ended_here(lease) or self._stood_still(history, lease, ahead=ahead)
         return frozenset({(lease.holder, lease.attempt)}) if over else _NOBODY
 
-    def _ended_here(self, lease: kinds.Lease) -> bool:
-        """Say whether it ran on this machine since it started, and the store says that it ended."""
+    def ended_here(self, lease: kinds.Lease) -> bool:
+        """Say whether a lease's holder ran on this machine since it started, and is known to have ended."""
         if lease.boot is None or not callable(self._is_dead) or lease.boot != self.world.boot():
             return False
         return self._is_dead(lease.holder) is True
+
+    def stood_s(self, history: History, turn: str) -> float:
+        """Return for how many seconds this process has known a turn's last lease to be the last."""
+        lease = history.node(turn).lease
+        if lease is None:
+            return 0.0
+        place, now = (history.conversation, turn), self.world.monotonic()
+        this = history.node(turn).lease_seq, lease.holder, lease.attempt, lease.until
+        watched = self._stood.get(place)
+        if watched is None or watched.lease != this:
+            if len(self._stood) >= MOST:
+                self._stood = {}
+            watched = self._stood[place] = _Watched(this, now)
+        return now - watched.since
 
     def _stood_still(self, history: History, lease: kinds.Lease, *, ahead: bool) -> bool:
         """Say whether a lease that reached too far ahead is still the last one a lease's length later."""

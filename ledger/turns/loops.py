@@ -13,6 +13,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextvars import Context
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -104,6 +105,30 @@ def result_of(awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
         return await awaitable
 
     return asyncio.run_coroutine_threadsafe(given(), loop).result()
+
+
+def teller(tell: Callable[[], None]) -> Callable[..., None]:
+    """Return what calls back on the present loop, from any thread; nothing once that loop is closed."""
+    loop = asyncio.get_running_loop()
+
+    def call(*_: Any) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell)
+
+    return call
+
+
+async def over(future: Future[Any]) -> None:
+    """Wait until something is done elsewhere, whatever came of it."""
+    happened = asyncio.Event()
+    future.add_done_callback(teller(happened.set))
+    await happened.wait()
+
+
+async def done(future: Future[T]) -> T:
+    """Wait for what is done elsewhere. Returns: what came of it. Cancelled, it is done all the same."""
+    await over(future)
+    return future.result()
 
 
 _homes: WeakKeyDictionary[Any, asyncio.AbstractEventLoop] = WeakKeyDictionary()

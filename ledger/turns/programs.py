@@ -120,6 +120,25 @@ class Program:
         }
         return bound, written
 
+    def rebind(self, inputs: Mapping[str, Any]) -> BoundArguments:
+        """Return the bound call of recorded inputs, as the types that are declared; defaults for those that lack.
+
+        Raises: TypeError: an input without a default is not recorded.
+        """
+        given = {
+            parameter: self._fields.inputs[parameter].read(inputs[name])
+            for parameter, name in self._names.items()
+            if name in inputs
+        }
+        empty = self.signature.bind_partial()
+        for name, parameter in self.signature.parameters.items():
+            if name in given:
+                empty.arguments[name] = given[name]
+            elif parameter.default is parameter.empty:
+                raise TypeError(f"{self.description.name}: input {name!r} is not recorded")
+        empty.apply_defaults()
+        return empty
+
     def outputs(self, value: Any) -> dict[str, Any]:
         """Return what the function returned as it is recorded, by name.
 

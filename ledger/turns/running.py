@@ -1,7 +1,7 @@
 """One turn while its program runs in this process. It ends once, whoever ends it first.
 
-Three may end it: its program, by returning or raising; a stop, a moment after the program was told of
-it, since a program may be deep in something that cannot be interrupted; and the loss of its lease,
+Three may end it: its program, by returning, raising, or waiting for a person; a stop, a moment after the
+program was told of it, since a program may be deep in something that cannot be interrupted; and the loss of its lease,
 which records nothing, as the turn is no longer ours. Who comes second finds it ended and does nothing:
 so a program that was stopped and still works on can change nothing more.
 """
@@ -15,7 +15,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ledger.errors import Cancelled, LeaseLost, TurnUnknown
+from ledger.errors import (
+    Cancelled,
+    LeaseLost,
+    LedgerError,
+    TurnChanged,
+    TurnUnknown,
+    TurnWaiting,
+)
 from ledger.records.kinds import NewRecord
 from ledger.turns import commands, keeper, outcomes
 from ledger.turns.commands import LEASE_S, Claim, Outcome
@@ -23,6 +30,7 @@ from ledger.turns.current import Running
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
 from ledger.turns.scribe import Scribe
+from ledger.turns.steps import Paused, Steps, saved, unsaved
 from ledger.turns.world import World
 from ledger.views import History
 
@@ -46,6 +54,7 @@ class Run:
         running: Running,
         claim: Claim,
         world: World,
+        steps: Steps,
         scribe: Scribe | None = None,
     ) -> None:
         self.outcome: Future[Any] = Future()
@@ -57,6 +66,7 @@ class Run:
         """What wakes the program when it has to stop."""
         self._log = log
         self._world = world
+        self.steps = steps
         self._scribe = scribe
         self._process = os.getpid()
         self._begun = time.perf_counter()
@@ -83,6 +93,9 @@ class Run:
         if self.running.stopped:
             self._record(self._stopped(), error=Cancelled(turn=self.turn))
             return
+        if left := self.steps.left():
+            self._give_back(TurnChanged(turn=self.turn, left=tuple(left)))
+            return
         try:
             outcome = outcomes.done(self.program, value, self.running, self._seconds())
         except Exception as error:
@@ -96,6 +109,8 @@ class Run:
             return
         if self.running.stopped:
             self._record(self._stopped(), error=Cancelled(turn=self.turn))
+        elif isinstance(error, Paused):
+            self._wait()
         else:
             self._failed(error)
 
@@ -204,10 +219,12 @@ class Run:
             self._check_process()
             if outcome.state != "stopped" and commands.asked_to_stop(history, self.turn):
                 outcome, error = self._stopped(), Cancelled(turn=self.turn)
-            return commands.end(history, self.turn, outcome, self.claim, now=self._world.now())
+            ended = commands.end(history, self.turn, outcome, self.claim, now=self._world.now())
+            return [*unsaved(self.turn), *ended]
 
         try:
             self._log.append(decide)
+            saved(self.turn)
         except TurnUnknown as gone:
             self._conclude(error=_lost(self.turn, gone))
         except BaseException as second:
@@ -222,17 +239,55 @@ class Run:
         else:
             self._conclude(value=value, error=error, recorded=outcome)
 
+    def _wait(self) -> None:
+        """Record that it waits for people. Nobody holds it then."""
+        self.steps.close()
+        questions = self.steps.questions
+
+        def decide(history: History) -> list[NewRecord]:
+            self._check_process()
+            now = self._world.now()
+            waiting = commands.wait(history, self.turn, questions, self.claim, now=now)
+            return [*unsaved(self.turn), *waiting]
+
+        try:
+            self._log.append(decide)
+            saved(self.turn)
+        except Cancelled as error:
+            self._record(self._stopped(), error=error)
+        except BaseException as error:
+            self._conclude(error=error)
+        else:
+            waits = TurnWaiting(turn=self.turn, questions=tuple(questions))
+            self._conclude(error=waits, watched=True)
+
+    def _give_back(self, error: LedgerError) -> None:
+        """End nothing, and let others go on with it at once."""
+        self.steps.close()
+
+        def decide(history: History) -> list[NewRecord]:
+            self._check_process()
+            return commands.release(history, self.turn, self.claim, now=self._world.now())
+
+        try:
+            self._log.append(decide)
+        except Exception as second:
+            error.add_note(f"and turn {self.turn} could not be given back: {second}")
+        self._conclude(error=error)
+
     def _conclude(
         self,
         *,
         value: Any = None,
         error: BaseException | None = None,
         recorded: Outcome | None = None,
+        watched: bool = False,
     ) -> None:
+        self.steps.close()
         if self._scribe is not None:
             # After the record: who watches sees no end that is not kept.
             if recorded is None:
-                self._scribe.leave()
+                self._scribe.leave(write=watched)
             else:
                 self._scribe.end(recorded)
         keeper.leave(self)

@@ -8,6 +8,7 @@ a log that somebody else has taken over (a process that resumed the turn) is lef
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 from ledger.errors import EventRefused
@@ -30,13 +31,19 @@ class Scribe:
     """Writes the events of one turn. Safe for threads; only `flush` and `end` touch the store."""
 
     def __init__(
-        self, events: Events, turn: str, program: Description, pieces: Pieces, world: World
+        self,
+        events: Events,
+        turn: str,
+        program: Description,
+        pieces: Pieces,
+        world: World,
+        writer: Writer | None = None,
     ) -> None:
         self._events = events
         self._program = program
         self._pieces = pieces
         self._world = world
-        self._writer = Writer(turn, program.name)
+        self._writer = writer if writer is not None else Writer(turn, program.name)
         self._waiting: list[Event] = []
         self._written = 0
         self._lock = threading.Lock()
@@ -59,6 +66,20 @@ class Scribe:
             return
         self._pieces.listen(self._soon)
 
+    def begin_again(self, attempt: int) -> None:
+        """The turn was resumed: what was shown of its answer before does not count."""
+        self._waiting.append(self._writer.request(attempt, None, at=self._now()))
+        self._pieces.listen(self._soon)
+        self._soon()
+
+    def step(self, kind: str, *, name: str, **keys: Any) -> None:
+        """The program calls a tool or has its result, or a person is asked or answers."""
+        named = keys if kind == "approved" else {"name": name, **keys}
+        with self._writing, suppress(EventRefused):
+            self._gather()
+            self._waiting.append(getattr(self._writer, kind)(**named, at=self._now()))
+        self._soon()
+
     @property
     def waits(self) -> bool:
         """Whether there is something to write; pieces are written by themselves."""
@@ -78,9 +99,11 @@ class Scribe:
                 self._write(outcome)
                 self._over = True
 
-    def leave(self) -> None:
-        """Write no more: the turn is somebody else's."""
+    def leave(self, *, write: bool = False) -> None:
+        """Write no more: the turn is somebody else's, or waits. Args: write: the rest first."""
         with self._writing:
+            if write:
+                self._write()
             self._over = True
 
     def _soon(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ledger.errors import Cancelled, Nested, TurnUnknown
 from ledger.records import kinds, messages, values
 from ledger.records.kinds import NewRecord
-from ledger.turns import commands, current, programs
+from ledger.turns import approving, commands, current, programs
 from ledger.turns.commands import Claim, Outcome, Sent
 from ledger.turns.judging import Judge
 from ledger.turns.log import Log
@@ -67,6 +67,7 @@ class View:
         cursor: Cursor | None = None,
         judge: Judge | None = None,
         earlier_without: Collection[str] = (),
+        approve: approving.Rule | None = None,
     ) -> None:
         self.conversation = conversation
         self.program = program
@@ -77,6 +78,7 @@ class View:
         self.cursor = cursor if cursor is not None else Cursor()
         self.judge = judge
         self.earlier_without = tuple(earlier_without)
+        self.approve = approve
 
     def dead(self, history: History, turn: str | None) -> Dead:
         """Return who is known dead of those that hold a turn.
@@ -118,6 +120,7 @@ class View:
             cursor=cursor,
             judge=self.judge,
             earlier_without=self.earlier_without,
+            approve=self.approve,
         )
 
     def find(self, history: History, turn: TurnLike) -> str:

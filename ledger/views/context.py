@@ -244,6 +244,22 @@ def saw(tree: Tree, turn: str) -> list[str]:
     return [entry["call"] for entry in expand(tree, turn) if "call" in entry]
 
 
+def rows(tree: Tree, turn: str) -> list[dict[str, Any]]:
+    """Return what a turn was shown, as recorded: fresh dicts of inputs and outputs by name, oldest first.
+
+    What is not known any more is left out. Raises as `expand`.
+    """
+    found = []
+    for entry in expand(tree, turn):
+        node = tree.nodes.get(entry.get("call", ""))
+        if node is None or not node.done:
+            continue
+        names = entry.get("without")
+        left_out = set(names) if isinstance(names, list) else set()
+        found.append({name: v for name, v in _fields(node).items() if name not in left_out})
+    return found
+
+
 def followed(tree: Tree, turn: str) -> Saw | None:
     """Return a turn's own list; None when there is no such turn, or no list of it that reads."""
     node = tree.nodes.get(turn)

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from ledger.records import kinds
 from ledger.views import branches, context, lineage, place, states
-from ledger.views.nodes import Node, Tree, reads
+from ledger.views.nodes import Node, Step, Tree, reads
 
 _NOBODY: states.Dead = frozenset()
 
@@ -140,6 +140,10 @@ class History(Tree):
         """
         return context.saw(self, turn)
 
+    def rows(self, turn: str) -> list[dict[str, Any]]:
+        """Return what a turn was shown, as recorded: inputs and outputs by name, oldest first."""
+        return context.rows(self, turn)
+
     def reads(self, turn: str) -> list[str]:
         """Return the turns that a merge reads, each once. Raises: store-corrupt."""
         return reads(self, self.node(turn))
@@ -208,6 +212,7 @@ def _waiting(tree: Tree, record: kinds.Waiting, seq: int) -> None:
     node = tree.nodes.get(record.turn)
     if node is not None and node.ended is None:
         node.waiting, node.waiting_seq = record, seq
+        _step(tree, record, seq)
 
 
 def _ended(tree: Tree, record: kinds.Ended, _seq: int) -> None:
@@ -222,7 +227,7 @@ def _ended(tree: Tree, record: kinds.Ended, _seq: int) -> None:
 
 def _step(
     tree: Tree,
-    record: kinds.Approval | kinds.Tool | kinds.Reply | kinds.Call | kinds.Stop,
+    record: Step,
     seq: int,
 ) -> None:
     node = tree.nodes.get(record.turn)

@@ -18,7 +18,7 @@ from ledger.records import kinds
 MOST_VERSIONS = 64
 """How many programs of a branch are kept at each of its turns."""
 
-Step = kinds.Approval | kinds.Tool | kinds.Reply | kinds.Call | kinds.Stop
+Step = kinds.Approval | kinds.Tool | kinds.Reply | kinds.Call | kinds.Stop | kinds.Waiting
 """A record made inside a turn, between its start and its end."""
 
 
@@ -82,6 +82,11 @@ class Node:
     def approvals(self) -> list[kinds.Approval]:
         """Return the answers that people gave, in log order."""
         return [step for _, step in self.steps if isinstance(step, kinds.Approval)]
+
+    @property
+    def waits(self) -> list[kinds.Waiting]:
+        """Return the times it waited for people, in log order."""
+        return [step for _, step in self.steps if isinstance(step, kinds.Waiting)]
 
     @property
     def tools(self) -> list[kinds.Tool]:

@@ -49,7 +49,12 @@ def unanswered(node: Node) -> list[dict[str, Any]]:
         if seq > node.waiting_seq and isinstance(step, kinds.Approval)
     }
     questions = asked if isinstance(asked, list) else []
-    return [q for q in questions if isinstance(q, dict) and _question(q) not in answered]
+    return [q for q in questions if isinstance(q, dict) and question_name(q) not in answered]
+
+
+def asked_before(node: Node) -> list[Any]:
+    """Return all questions that a turn ever asked, as recorded. Raises: store-corrupt."""
+    return [asked for waiting in node.waits for asked in kinds.mappings(waiting.approvals)]
 
 
 def unfinished(node: Node) -> list[kinds.Tool]:
@@ -64,7 +69,7 @@ def unfinished(node: Node) -> list[kinds.Tool]:
     ]
 
 
-def _question(asked: dict[str, Any]) -> tuple[str | None, float, str]:
+def question_name(asked: dict[str, Any]) -> tuple[str | None, float, str]:
     """Name a question as approvals name it; a name of a wrong type reads as absent, as in them."""
     site, invocation, plugin = asked.get("site"), asked.get("invocation"), asked.get("plugin")
     return (

@@ -1,0 +1,71 @@
+"""Which tool calls a person is asked about before they run, and what the program is told.
+
+No answer is never yes: a tool that a rule asks about runs after a `yes` to exactly that call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Literal, NamedTuple
+
+Rule = Literal["changes", "all"] | Collection[str] | Callable[[dict[str, Any]], Any]
+"""`changes`: tools that change things, or do not say; `all`; names and paths; a function asked at once."""
+
+DENIED = "This call was not allowed."
+
+
+class Verdict(NamedTuple):
+    """What was answered."""
+
+    word: Literal["yes", "no"]
+    reason: str | None = None
+
+
+def check(rule: Any) -> None:
+    """Refuse what is no rule. Raises: TypeError, ValueError."""
+    if rule is None or callable(rule):
+        return
+    if isinstance(rule, str):
+        if rule not in ("changes", "all"):
+            raise ValueError(
+                f"approve is 'changes', 'all', a list of tools, or a function, not {rule!r}"
+            )
+        return
+    if not isinstance(rule, Collection) or not all(isinstance(n, str) and n for n in rule):
+        raise TypeError(
+            f"approve is 'changes', 'all', a list of tools, or a function, not {rule!r}"
+        )
+
+
+def asks(rule: Rule | None, question: Mapping[str, Any]) -> bool:
+    """Say whether a rule asks about a tool call. A function is asked of what `changes` asks about."""
+    if rule is None:
+        return False
+    if rule == "all":
+        return True
+    if rule == "changes" or callable(rule):
+        return bool(question["effects"] != "reads")
+    path = str(question["path"])
+    return any(name in (question["name"], path) or path.endswith(f"/{name}") for name in rule)
+
+
+def answered_at_once(rule: Rule | None, question: Mapping[str, Any]) -> Verdict | None:
+    """Return what a rule that is a function answers; None: a person has to be waited for.
+
+    Raises: TypeError: it answered something else than True, False, None or a reason to refuse.
+    """
+    if not callable(rule):
+        return None
+    said = rule(dict(question))
+    if said is None:
+        return None
+    if isinstance(said, bool):
+        return Verdict("yes" if said else "no")
+    if isinstance(said, str):
+        return Verdict("no", said)
+    raise TypeError(f"an approve function answers True, False, None or a reason, not {said!r}")
+
+
+def denial(reason: str | None) -> str:
+    """Return what the program is given in place of the tool's output."""
+    return f"{DENIED} Reason: {reason}" if reason else DENIED

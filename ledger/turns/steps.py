@@ -1,0 +1,373 @@
+"""The steps of a turn that survive a crash: replies of models, tools, questions to people.
+
+Each step is recorded under the fence of its turn, so who lost the turn does nothing more: a tool that
+changes things is recorded as started before it runs, and what it gave after. A run that goes on with a
+turn makes the same calls again and is given what was recorded: nothing is paid or done twice. Each
+record is used once; parallel calls may come in another order (`ledger.views.steps`).
+
+What a step gave and could not be stored is kept here, by turn, and stored before anything else: at the
+next step, at the end, or when this process resumes the turn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
+
+from ledger.errors import RecordInvalid
+from ledger.records import canonical, times, values
+from ledger.records.kinds import NewRecord, new
+from ledger.turns import approving, commands
+from ledger.turns.approving import Rule
+from ledger.turns.commands import Claim
+from ledger.turns.log import Log
+from ledger.turns.scribe import Scribe
+from ledger.turns.world import World
+from ledger.views import History
+from ledger.views import steps as recorded
+from ledger.views.nodes import Node
+from ledger.views.steps import MADE_UP, Invocation, Name, Question
+
+Effects = Literal["reads", "changes"]
+
+PLAIN = "$ledger_value"
+"""The one key of a recorded response that is no object."""
+
+_unsaved: dict[str, list[NewRecord]] = {}
+"""What steps of a turn gave and no store has yet."""
+
+
+class Paused(BaseException):
+    """A turn stops here to wait for a person. No program is to catch it and go on."""
+
+
+class Site(NamedTuple):
+    """Where in the tree of calls a step is made."""
+
+    call: str
+    """The id of the call: the turn's own, or a helper's."""
+    site: str
+    """`support#1/answer#1`."""
+
+    def path(self, name: str) -> str:
+        """Return the path of a tool: `support/answer/refund`."""
+        names = [part.split("#")[0] for part in self.site.split("/")]
+        return "/".join([*names, name])
+
+
+class Begun(NamedTuple):
+    """A step that was begun: its result if it is known, else where it goes on."""
+
+    known: bool
+    value: Any = None
+    records: Callable[[Any], list[NewRecord]] = lambda value: []
+    """What to record of what it gives."""
+    told: Callable[[Any], None] = lambda value: None
+    """What to tell watchers of what it gives."""
+
+
+class Steps:
+    """The steps of one run of a turn. Safe for threads; each of its methods may wait for the store."""
+
+    def __init__(
+        self,
+        log: Log,
+        turn: str,
+        claim: Claim,
+        world: World,
+        *,
+        rule: Rule | None = None,
+        node: Node | None = None,
+        scribe: Scribe | None = None,
+    ) -> None:
+        self._log = log
+        self._turn = turn
+        self._claim = claim
+        self._world = world
+        self._rule = rule
+        self._scribe = scribe
+        self._before = _Before(node)
+        self._lock = threading.Lock()
+        self._storing = threading.Lock()
+        self._under_way = 0
+        self._closed = False
+        self.questions: list[dict[str, Any]] = []
+        """What a person has to answer before the turn goes on."""
+
+    # -- one step
+
+    def begin_reply(self, request: Any) -> Begun:
+        """Find the recorded reply to a request, or say what to record of it."""
+        values.check(request, "request", references=False)
+        key = canonical.sha256(request)
+        with self._lock:
+            self._refuse_closed()
+            found = self._before.reply(key)
+        if found is not None:
+            return Begun(True, _unwrapped(found))
+
+        def records(response: Any) -> list[NewRecord]:
+            values.check(response, "response", references=False)
+            return [self._new("reply", key=key, response=_wrapped(response))]
+
+        return Begun(False, records=records)
+
+    def begin_tool(
+        self, site: Site, name: str, input: Any, *, id: str | None, effects: Effects | None
+    ) -> Begun:
+        """Find what a tool gave before, ask whether it may run, and record that it starts.
+
+        Raises: Paused: a person has to answer first. turn-stopped, lease-lost, record-invalid.
+        """
+        _check_tool(name, id, effects)
+        values.check(input, "input", references=False)
+        known_as = recorded.named(id, name, input)
+        with self._lock:
+            self._refuse_closed()
+            found = self._before.tool(known_as)
+            asked = self._before.question(known_as)
+            place = self._place(site, found, asked)
+        if found is not None and found.state in ("done", "given"):
+            return Begun(True, found.output)
+        call = _Call(site, place, id or f"{MADE_UP}{place}", name, input, effects)
+        denied = self._denied(call, asked)
+        if denied is not None:
+            return Begun(True, denied)
+        if effects != "reads":
+            started = self._tool(call, "started", input=input, effects=effects)
+            self.append([started])
+        self._say("tool_call", call, input=input)
+
+        def records(output: Any) -> list[NewRecord]:
+            kept = commands.output_keys(output, "output")
+            if effects == "reads":  # No record says yet what it was given.
+                kept |= {"input": input, "effects": effects}
+            return [self._tool(call, "done", **kept)]
+
+        def told(output: Any) -> None:
+            self._say("tool_result", call, output=commands.output_keys(output, "output")["output"])
+
+        return Begun(False, records=records, told=told)
+
+    def end(self, begun: Begun, value: Any) -> Any:
+        """Record what a step gave. Returns: it. Raises as `append`; record-invalid: it cannot be kept."""
+        self.append(begun.records(value), results=True)
+        begun.told(value)
+        return value
+
+    def append(self, records: list[NewRecord], *, results: bool = False) -> None:
+        """Record steps, and before them what could not be recorded yet.
+
+        Args: results: they say what a call gave: should the store fail, they are kept for the next time.
+        Raises: turn-stopped, lease-lost, store errors.
+        """
+        with self._storing:
+            waiting = unsaved(self._turn)
+
+            def decide(history: History) -> list[NewRecord]:
+                every = [*waiting, *records]
+                return commands.step(history, self._turn, self._claim, every, results=results)
+
+            try:
+                self._log.append(decide)
+            except Exception as error:
+                if results and getattr(error, "code", None) not in _UNFIT:
+                    _unsaved[self._turn] = [*waiting, *records]
+                raise
+            saved(self._turn)
+
+    # -- all of them
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """While a step is made: a turn waits for people when its other steps are over."""
+        with self._lock:
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no step is under way."""
+        return self._under_way == 0
+
+    def close(self) -> None:
+        """Make no more steps."""
+        with self._lock:
+            self._closed = True
+
+    def left(self) -> list[str]:
+        """Return the recorded steps that the run did not come to."""
+        with self._lock:
+            return self._before.left()
+
+    def numbered(self, site: str, name: str) -> str:
+        """Return the site of a call made at a site: the first `answer` in `support#1` is `support#1/answer#1`."""
+        with self._lock:
+            return self._before.numbered(f"{site}/{name}" if site else name)
+
+    # -- asking
+
+    def _denied(self, call: _Call, asked: Question | None) -> str | None:
+        """Return what the program is told where a tool may not run; None: it may."""
+        question = self._question(call) if asked is None else asked.asked
+        if asked is None and not approving.asks(self._rule, question):
+            return None
+        if asked is not None and asked.verdict is not None:
+            self._say("approved", call, verdict=asked.verdict, by=asked.by, reason=asked.reason)
+            return None if asked.verdict == "yes" else approving.denial(asked.reason)
+        self._say("approval", call, input=call.input, path=question["path"], effects=call.effects)
+        verdict = approving.answered_at_once(self._rule, question)
+        if verdict is None:
+            with self._lock:
+                self.questions.append(question)
+            raise Paused(f"{question['path']} waits for a person")
+        said = {name: question.get(name) for name in ("site", "invocation", "path", "asked")}
+        keys = {**said, "plugin": "approval", "verdict": verdict.word, "reason": verdict.reason}
+        self.append([self._new("approval", **keys)])
+        self._say("approved", call, verdict=verdict.word, by=None, reason=verdict.reason)
+        return None if verdict.word == "yes" else approving.denial(verdict.reason)
+
+    def _question(self, call: _Call) -> dict[str, Any]:
+        return {
+            "call": call.site.call,
+            "invocation": call.invocation,
+            "id": call.id,
+            "name": call.name,
+            "input": call.input,
+            "effects": call.effects,
+            "path": call.site.path(call.name),
+            "site": call.site.site,
+            "plugin": "approval",
+            "asked": recorded.hashed(call.name, call.input),
+        }
+
+    # -- parts
+
+    def _place(self, site: Site, found: Invocation | None, asked: Question | None) -> int:
+        if found is not None:
+            return found.invocation
+        if asked is not None:
+            return int(asked.asked["invocation"])
+        return self._before.next(site.site)
+
+    def _tool(self, call: _Call, state: str, **keys: Any) -> NewRecord:
+        place = {"site": call.site.site, "invocation": call.invocation, "id": call.id}
+        return self._new("tool", name=call.name, state=state, **place, **keys)
+
+    def _new(self, kind: str, **keys: Any) -> NewRecord:
+        at = times.to_text(self._world.now())
+        record = new(kind, at, turn=self._turn, attempt=self._claim.attempt)
+        return {**record, **keys}
+
+    def _say(self, kind: str, call: _Call, **keys: Any) -> None:
+        if self._scribe is not None:
+            self._scribe.step(kind, id=call.id, invocation=call.invocation, name=call.name, **keys)
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise Paused("the turn waits for a person")
+
+
+class _Call(NamedTuple):
+    """A tool call that is about to be made."""
+
+    site: Site
+    invocation: int
+    id: str
+    name: str
+    input: Any
+    effects: Effects | None
+
+
+class _Before:
+    """What earlier attempts of a turn recorded, each to be used once, and the numbers they used."""
+
+    def __init__(self, node: Node | None) -> None:
+        self._replies: dict[str, deque[Any]] = defaultdict(deque)
+        self._tools: dict[Name, deque[Invocation]] = defaultdict(deque)
+        self._questions: dict[Name, deque[Question]] = defaultdict(deque)
+        self._last: dict[str, int] = {}
+        self._calls: dict[str, int] = {}
+        if node is not None:
+            self._read(node)
+
+    def _read(self, node: Node) -> None:
+        for key, response in recorded.replies(node):
+            self._replies[key].append(response)
+        for tool in sorted(recorded.invocations(node), key=lambda t: t.invocation):
+            self._tools[tool.known_as].append(tool)
+            self._use(tool.site, tool.invocation)
+        for question in recorded.questions(node):
+            self._questions[question.known_as].append(question)
+            number = question.asked.get("invocation")
+            self._use(str(question.asked.get("site")), number if isinstance(number, int) else 0)
+
+    def _use(self, site: str, number: int) -> None:
+        self._last[site] = max(self._last.get(site, 0), number)
+
+    def reply(self, key: str) -> Any:
+        queue = self._replies.get(key)
+        return queue.popleft() if queue else None
+
+    def tool(self, known_as: Name) -> Invocation | None:
+        queue = self._tools.get(known_as)
+        return queue.popleft() if queue else None
+
+    def question(self, known_as: Name) -> Question | None:
+        queue = self._questions.get(known_as)
+        return queue.popleft() if queue else None
+
+    def next(self, site: str) -> int:
+        self._use(site, self._last.get(site, 0) + 1)
+        return self._last[site]
+
+    def numbered(self, place: str) -> str:
+        self._calls[place] = self._calls.get(place, 0) + 1
+        return f"{place}#{self._calls[place]}"
+
+    def left(self) -> list[str]:
+        tools = [f"tool {tool.name} {tool.id}" for queue in self._tools.values() for tool in queue]
+        replies = [f"reply {key}" for key, queue in self._replies.items() for _ in queue]
+        return [*tools, *replies]
+
+
+_UNFIT = ("record-invalid", "record-too-large", "turn-stopped", "lease-lost")
+"""Refusals that trying again does not change."""
+
+
+def unsaved(turn: str) -> list[NewRecord]:
+    """Return what steps of a turn gave in this process and no store has yet."""
+    return list(_unsaved.get(turn, ()))
+
+
+def saved(turn: str) -> None:
+    """Say that what steps of a turn gave is stored."""
+    _unsaved.pop(turn, None)
+
+
+def _check_tool(name: str, id: str | None, effects: str | None) -> None:
+    if not name or not isinstance(name, str):
+        raise RecordInvalid(path="name", reason="a tool's name is text that is not empty")
+    if id is not None and (not id or not isinstance(id, str) or id.startswith(MADE_UP)):
+        reason = f"a tool call's own id is text that is not empty and begins with no {MADE_UP}"
+        raise RecordInvalid(path="id", reason=reason)
+    if effects not in ("reads", "changes", None):
+        raise ValueError(f"effects is 'reads', 'changes' or None (not known), not {effects!r}")
+
+
+def _wrapped(response: Any) -> dict[str, Any]:
+    plain = isinstance(response, dict) and set(response) != {PLAIN}
+    return response if plain else {PLAIN: response}
+
+
+def _unwrapped(response: Any) -> Any:
+    if isinstance(response, Mapping) and set(response) == {PLAIN}:
+        return response[PLAIN]
+    return response

@@ -1,0 +1,125 @@
+"""What a turn did before: its tools and the answers it was given, as a resumed run finds them again.
+
+A run that goes on makes the same calls, but parallel ones in another order, so a place (`invocation`)
+names no call. A tool call is known by its caller's own id, its name and its input; of several that are
+the same, the first comes first. A question is known the same way; an answer names its question by place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ledger.records import canonical, kinds
+from ledger.views.nodes import Node
+from ledger.views.states import question_name
+
+MADE_UP = "#"
+"""How an id begins that is no caller's own."""
+
+Name = tuple[str | None, str, str]
+"""A tool call: the caller's own id or None, the tool's name, the hash of name and input."""
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """One tool call of a turn, as its last record says."""
+
+    site: str
+    """The place in the tree of calls: `support#1/answer#1`."""
+    invocation: int
+    """Its number there."""
+    id: str
+    name: str
+    input: Any
+    """None where no record of it says."""
+    state: str
+    """`started`: it may have run; `done`; `given`: a person said its output; `rerun`: to be run again."""
+    output: Any
+    effects: str | None
+
+    @property
+    def known_as(self) -> Name:
+        """What a later run finds it by."""
+        return named(self.id, self.name, self.input)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person was asked, and what they said."""
+
+    asked: dict[str, Any]
+    """As the `waiting` record has it."""
+    verdict: str | None
+    """`yes`, `no`; None: nobody has answered."""
+    by: str | None = None
+    reason: str | None = None
+
+    @property
+    def known_as(self) -> Name:
+        """What a later run finds it by: the exact call that was asked about."""
+        own = self.asked.get("id")
+        hashed = self.asked.get("asked")
+        name = str(self.asked.get("name"))
+        id = own if isinstance(own, str) and not own.startswith(MADE_UP) else None
+        if isinstance(hashed, str):
+            return id, name, hashed
+        return named(id, name, self.asked.get("input"))
+
+
+def named(id: str | None, name: str, input: Any) -> Name:
+    """Return what a tool call is known by."""
+    own = id if id is not None and not id.startswith(MADE_UP) else None
+    return own, name, hashed(name, input)
+
+
+def hashed(name: str, input: Any) -> str:
+    """Return the hash of a tool's name and input (`asked`)."""
+    return canonical.sha256([name, input])
+
+
+def invocations(node: Node) -> list[Invocation]:
+    """Return a turn's tool calls, in the order in which they were first recorded. Raises: store-corrupt."""
+    found: dict[tuple[str, int], Invocation] = {}
+    for tool in node.tools:
+        place = tool.site or "", tool.invocation
+        before = found.get(place)
+        found[place] = _merged(before, tool)
+    return list(found.values())
+
+
+def _merged(before: Invocation | None, tool: kinds.Tool) -> Invocation:
+    input, output = kinds.payload(tool.input, tool.seq), tool.output
+    if kinds.has(tool.output_value):
+        output = kinds.payload(tool.output_value, tool.seq)
+    if before is not None and not kinds.has(tool.input):
+        input = before.input
+    return Invocation(
+        site=tool.site or "",
+        invocation=tool.invocation,
+        id=tool.id or (before.id if before is not None else ""),
+        name=tool.name or (before.name if before is not None else ""),
+        input=input,
+        state=tool.state,
+        output=output,
+        effects=tool.effects or (before.effects if before is not None else None),
+    )
+
+
+def questions(node: Node) -> list[Question]:
+    """Return what was asked in all waits of a turn, in order, with the answers. Raises: store-corrupt."""
+    found: dict[tuple[Any, ...], Question] = {}
+    for waiting in node.waits:
+        for asked in kinds.mappings(waiting.approvals, waiting.seq):
+            found[question_name(asked)] = Question(asked, None)
+    for answer in node.approvals:
+        place = answer.site, answer.invocation, answer.plugin or "approval"
+        if place in found:
+            asked = found[place].asked
+            found[place] = Question(asked, answer.verdict, answer.by, answer.reason)
+    return list(found.values())
+
+
+def replies(node: Node) -> list[tuple[str, Any]]:
+    """Return the keys and responses of a turn's model replies, in log order. Raises: store-corrupt."""
+    return [(reply.key, kinds.payload(reply.response, reply.seq)) for reply in node.replies]
