@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ledger.cli import reading, removing, writing
+from ledger.cli import reading, removing, running, writing
 from ledger.cli.output import (
     OutputClosed,
     OutputFailed,
@@ -67,6 +67,7 @@ def _options(
 
 reading.add_to(app)
 writing.add_to(app)
+running.add_to(app)
 removing.add_to(app)
 
 

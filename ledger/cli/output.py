@@ -35,6 +35,7 @@ T = TypeVar("T")
 EXIT_CODES = {
     "conversation-unknown": 3,
     "turn-unknown": 3,
+    "event-unknown": 3,
     "attachment-missing": 3,
     "import-invalid": 6,
     "record-invalid": 6,
@@ -180,6 +181,13 @@ def say(text: str) -> None:
         sys.stdout.write(text + "\n")
 
 
+def say_now(text: str) -> None:
+    """Print text as it is, at once: what is said is not held back for more to come."""
+    with _writing():
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
 def finish() -> None:
     """Write out what is still held back."""
     with _writing():
@@ -232,6 +240,7 @@ def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
         "inputs": turn.inputs,
         "outputs": turn.outputs,
         "result": turn.result,
+        "partial": turn.partial,
         "model": turn.model,
         "usage": turn.usage,
         "error": turn.error,
@@ -249,17 +258,31 @@ def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
 
 def turn_text(turn: Turn, *, whole: bool = False) -> str:
     """Return a turn for a person: a heading, what was asked, what was answered."""
-    lines = [heading(turn)]
-    for name, value in turn.inputs.items():
-        lines += _block("> " if name == "message" else f"{name} > ", value)
+    lines = [heading(turn), *asked(turn)]
     if turn.state == "done":
         for name, value in turn.outputs.items():
-            lines += _block("< " if name == "result" else f"{name} < ", value)
+            lines += block(answer_mark(name), value)
+    elif turn.partial:
+        lines += block("<… ", turn.partial)
     if turn.error:
         lines.append(f"! {turn.error.get('type')}: {turn.error.get('message', '')}")
     if whole:
         lines += _facts(turn)
     return "\n".join(printable(line, lines=True) for line in lines)
+
+
+def asked(turn: Turn) -> list[str]:
+    """Return the lines of what was asked."""
+    return [
+        line
+        for name, value in turn.inputs.items()
+        for line in block("> " if name == "message" else f"{name} > ", value)
+    ]
+
+
+def answer_mark(name: str) -> str:
+    """Return what stands before an output."""
+    return "< " if name == "result" else f"{name} < "
 
 
 def heading(turn: Turn) -> str:
@@ -276,7 +299,8 @@ def heading(turn: Turn) -> str:
     return "  ".join(parts)
 
 
-def _block(mark: str, value: Any) -> list[str]:
+def block(mark: str, value: Any) -> list[str]:
+    """Return a value as lines behind a mark: text as it is, anything else as JSON."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     first, *rest = [part for line in text.split("\n") for part in _wrapped(line, len(mark))]
     return [mark + first, *(" " * len(mark) + line for line in rest)]

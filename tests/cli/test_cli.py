@@ -12,6 +12,10 @@ import ledger
 
 EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 FRACTIONS = "6955bd00-aaaa-4bbb-8ccc-000000000001"
+COMMANDS = (
+    "import list tree log show lineage heads head add merge export verify repair doctor "
+    "watch stop abandon forget delete"
+)
 
 
 @pytest.fixture
@@ -28,9 +32,7 @@ def test_help_lists_every_command_with_examples(cli):
     """The help names every command; each command's help has an example."""
     code, out, _ = cli("--help")
     assert code == 0
-    for command in (
-        "import list tree log show lineage heads head add merge export verify repair doctor forget delete".split()  # noqa: SIM905
-    ):
+    for command in COMMANDS.split():
         assert f" {command} " in out
         _, shown, _ = cli(command, "--help")
         assert "Example: turn-ledger" in " ".join(shown.split())
@@ -86,6 +88,23 @@ def test_log_and_show_print_turns_in_full(cli, alex):
     assert "5/6" not in out
     assert "Because." in cli("log", "alex", "--turn", "2")[1]
     assert "saw: 1" in cli("show", "alex", "3")[1]
+
+
+def test_what_a_turn_had_said_when_it_failed_is_shown(cli, tmp_path):
+    """log and show print the partial text of a turn that has no answer, marked as that."""
+
+    def cut_off(message: str) -> str:
+        ledger.current().emit("half an ans")
+        raise ConnectionError("cut off")
+
+    chat = ledger.open("alex", cut_off, store=tmp_path / "store")
+    with pytest.raises(ConnectionError):
+        chat("Well?")
+
+    for command in (["log", "alex"], ["show", "alex", "1"]):
+        out = cli(*command)[1]
+        assert "\n> Well?\n<… half an ans\n! ConnectionError: cut off\n" in out
+    assert json.loads(cli("show", "alex", "1", "--json")[1])["partial"] == "half an ans"
 
 
 def test_every_reading_command_speaks_json(cli, alex):
