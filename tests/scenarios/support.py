@@ -172,7 +172,9 @@ def raw(store: Any, conversation: str = "alex") -> bytes:
     return store.raw(conversation)
 
 
-def until(true: Callable[[], Any], what: str = "what was waited for", limit_s: float = SOON_S) -> Any:
+def until(
+    true: Callable[[], Any], what: str = "what was waited for", limit_s: float = SOON_S
+) -> Any:
     """Wait until something is true and return it; what other processes do has no other sign."""
     deadline = time.monotonic() + limit_s
     while not (found := true()):
