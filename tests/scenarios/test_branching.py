@@ -38,7 +38,8 @@ def test_the_messages_of_a_turn_are_together(face, store):
 
     first = face.begin(face.open("alex", with_tool, store=store).send, "2 + 2?")
     assert entered.wait(SOON_S)
-    second = face.begin(face.open("alex", echo, store=store).send, "and now?")
+    behind = face.do(face.open("alex", echo, store=store).continue_from, 1)
+    second = face.begin(behind.send, "and now?")
     beside = face.do(face.open("alex", echo, store=store, sends="branch").send, "meanwhile")
     go.set()
     first.result(SOON_S)
