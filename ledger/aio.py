@@ -103,24 +103,24 @@ class Conversation:
     @property
     async def turns(self) -> list[Turn]:
         """The turns from the first to where this view stands, in order."""
-        return self._turns(await self._do(lambda: self._inner.turns))
+        return await self._turns(await self._do(lambda: self._inner.turns))
 
     async def all_turns(self) -> list[Turn]:
         """Return every turn of every branch, in log order."""
-        return self._turns(await self._do(self._inner.all_turns))
+        return await self._turns(await self._do(self._inner.all_turns))
 
     async def turn(self, turn: TurnLike) -> Turn:
         """Return one turn: by id, by a part of an id that only one has, or by ordinal (1 is first).
 
         Raises: turn-unknown, saying how many fit.
         """
-        return self._turn((await self._do(lambda: self._inner.turn(turn))).id)
+        return (await self._turns([await self._do(lambda: self._inner.turn(turn))]))[0]
 
     @property
     async def head(self) -> Turn | None:
         """The turn this view stands on; None: the conversation is empty."""
         found = await self._do(lambda: self._inner.head)
-        return None if found is None else self._turn(found.id)
+        return None if found is None else (await self._turns([found]))[0]
 
     async def set_head(self, turn: TurnLike) -> None:
         """Make a turn the head for everyone who opens the conversation; this view continues from it."""
@@ -128,7 +128,7 @@ class Conversation:
 
     async def heads(self) -> list[Turn]:
         """Return the leaves of the tree, newest first, without failed and merged ones."""
-        return self._turns(await self._do(self._inner.heads))
+        return await self._turns(await self._do(self._inner.heads))
 
     async def lineage(self, turn: TurnLike) -> Lineage:
         """Return what a turn's answer rests on, how, and what it influenced."""
@@ -342,8 +342,13 @@ class Conversation:
     def _turn(self, turn: str) -> Turn:
         return Turn(self._log, self._view, turn)
 
-    def _turns(self, turns: Sequence[TurnBase]) -> list[Turn]:
-        return [self._turn(turn.id) for turn in turns]
+    async def _turns(self, turns: Sequence[TurnBase]) -> list[Turn]:
+        """Return turns as awaiting callers have them; of those that have not ended, the state as it is now."""
+        found = [self._turn(turn.id) for turn in turns]
+        for turn in found:
+            if not turn.is_over:
+                await turn.refresh()
+        return found
 
     def __repr__(self) -> str:
         return f"<aio.Conversation {self.id}>"
@@ -356,16 +361,26 @@ class Turn(TurnBase):
     `await turn.refresh()`. Values are fresh copies. Every output is also an attribute.
     """
 
+    _state: str | None = None
+
     async def refresh(self) -> Self:
         """Read the log again. Returns: the turn itself."""
-        await _do(self._log, self._log.read)
+        await self._now()
         return self
+
+    async def _now(self) -> str:
+        self._state = await _do(self._log, lambda: self._view.state(self._log, self._id))
+        return self._state
+
+    def _present(self) -> str:
+        """As it was found last; no lock of another process is tried here."""
+        return self._state if self._state is not None else super()._present()
 
     async def wait(self, timeout_s: float | None = None) -> str:
         """Wait until it no longer runs, or the time is up. Returns: its state then."""
         loop = asyncio.get_running_loop()
         deadline = None if timeout_s is None else loop.time() + timeout_s
-        while (state := await _do(self._log, self._present)) == "running":
+        while (state := await self._now()) == "running":
             left = blocking.WAIT_S
             if deadline is not None:
                 left = min(left, deadline - loop.time())
@@ -400,10 +415,6 @@ class Turn(TurnBase):
         Raises: turn-state: it runs, or has ended otherwise.
         """
         await _do(self._log, lambda: stopping.abandon(self._log, self._view, self._id))
-
-    def _present(self) -> str:
-        self._log.read()
-        return self.state
 
 
 class Stream:

@@ -22,6 +22,7 @@ from ledger.stores.resolve import store_for
 from ledger.stream import Stream
 from ledger.turn import Turn, outcome_of
 from ledger.turns import commands, loops, programs, receipts, stopping
+from ledger.turns.judging import judge_for
 from ledger.turns.log import Log
 from ledger.turns.receipts import Receipt
 from ledger.turns.running import Run
@@ -79,6 +80,7 @@ def open(
         sends=sends,
         settings=settings,
         earlier_without=earlier_without,
+        judge=judge_for(log, SYSTEM),
     )
     chat = Conversation(log, view)
     if answering is not None:

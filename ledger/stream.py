@@ -19,9 +19,13 @@ class Stream:
     """
 
     def __init__(self, turn: Turn, run: Run | None) -> None:
-        self.turn = turn
-        """The turn: recorded before its program was called."""
+        self._turn = turn
         self._run = run
+
+    @property
+    def turn(self) -> Turn:
+        """The turn: recorded before its program was called."""
+        return self._turn
 
     def __iter__(self) -> Iterator[str]:
         """Yield the pieces, then raise what the program raised, if it did."""

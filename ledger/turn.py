@@ -143,7 +143,13 @@ class TurnBase:
         node = self._node
         if node.ended is not None:
             return node.ended.state
-        return self._view.state(self._log.history, self._id)
+        return self._present()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, as the log was read last; then nothing more comes of it."""
+        history = self._log.history
+        return self._id in history and history.node(self._id).ended is not None
 
     @property
     def questions(self) -> list[dict[str, Any]]:
@@ -247,8 +253,12 @@ class TurnBase:
 
     @property
     def _history(self) -> History:
-        """What its state and neighbours are read from."""
+        """What its neighbours are read from."""
         return self._log.history
+
+    def _present(self) -> str:
+        """The state of a turn that has not ended."""
+        return self._log.history.state(self._id, now=self._view.world.now())
 
     @property
     def _where(self) -> tuple[int, str]:
@@ -278,6 +288,9 @@ class Turn(TurnBase):
     @property
     def _history(self) -> History:
         return self._log.read()
+
+    def _present(self) -> str:
+        return self._view.state(self._log, self._id)
 
     def refresh(self) -> Self:
         """Read the log again. Returns: the turn itself. (Most of what is asked of it does so anyway.)"""

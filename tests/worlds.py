@@ -1,4 +1,4 @@
-"""A world for tests: a clock that moves when told, ids in a row, and a name."""
+"""A world for tests: clocks that move when told, ids in a row, a name, and a boot."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 class FakeWorld:
     """Time, chance and identity under the test's control."""
 
-    def __init__(self, holder: str = "here:1:fake") -> None:
+    def __init__(self, holder: str = "here:1:fake", boot: str | None = "boot-1") -> None:
         self.time = START
+        self.ticks = 1000.0
+        self.boot_id = boot
         self.count = 0
         self.name = holder
 
@@ -22,8 +24,17 @@ class FakeWorld:
         return self.time
 
     def pass_time(self, seconds: float) -> None:
-        """Move the clock."""
+        """Move both clocks."""
+        self.set_clock(seconds)
+        self.ticks += seconds
+
+    def set_clock(self, seconds: float) -> None:
+        """Move the wall clock alone, either way."""
         self.time += timedelta(seconds=seconds)
+
+    def monotonic(self) -> float:
+        """Give the seconds that passed."""
+        return self.ticks
 
     def turn_id(self) -> str:
         """Give ids in a row."""
@@ -35,9 +46,5 @@ class FakeWorld:
         return self.name
 
     def boot(self) -> str | None:
-        """x"""
-        return None
-
-    def monotonic(self) -> float:
-        """x"""
-        return (self.time - START).total_seconds()
+        """Give the boot of the machine it runs on."""
+        return self.boot_id

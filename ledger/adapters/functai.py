@@ -20,8 +20,12 @@ from functai.errors import ConversationError
 from functai.errors import EventRefused as FunctaiEventRefused
 
 from ledger.errors import EventRefused, LedgerError, RecordInvalid, RecordTooLarge
+from ledger.records import values
 from ledger.records.events import Answer, Event, Place
 from ledger.stores.base import Events, LedgerStore
+
+_CONTENT = frozenset({"inputs", "input", "question", "output", "reason", "value"})
+"""The keys of events that hold what a turn holds."""
 
 
 def store(kept_in: LedgerStore) -> FunctaiStore:
@@ -90,7 +94,11 @@ class FunctaiStore:
 
 
 class FunctaiEvents:
-    """The events of a store of ours under functai's protocol and with its errors."""
+    """The events of a store of ours under functai's protocol and with its errors.
+
+    An event whose content cannot be kept exactly is kept without it (`content: false`), so that who
+    watches sees the turn end.
+    """
 
     batches = True
     writer = None
@@ -105,7 +113,7 @@ class FunctaiEvents:
     def extend(self, events: Sequence[Mapping[str, Any]]) -> Answer:
         """Add events of one tree; see `ledger.stores.base.Events.extend`."""
         with _as_functai():
-            return self.kept_in.extend(events)
+            return self.kept_in.extend([_keepable(event) for event in events])
 
     def claim(self, tree: str) -> dict[str, Any]:
         """Give a later writer its number; see `ledger.stores.base.Events.claim`."""
@@ -133,6 +141,26 @@ def _failed(ended: Mapping[str, Any], error: LedgerError) -> dict[str, Any]:
         "error": told,
         "usage": ended.get("usage", {}),
     }
+
+
+def _keepable(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an event, without its content if that is no value that we keep."""
+    try:
+        values.check(event)
+    except (RecordInvalid, RecordTooLarge):
+        if isinstance(event, dict):
+            return _without_content(event)
+    return event
+
+
+def _without_content(event: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in event.items() if name not in _CONTENT}
+    if isinstance(event.get("inputs"), dict):
+        kept["omitted"] = {"inputs": list(event["inputs"]), "outputs": []}
+    if isinstance(event.get("error"), dict):
+        error = event["error"]
+        kept["error"] = {name: error[name] for name in ("type", "code") if name in error}
+    return {**kept, "content": False}
 
 
 @contextmanager

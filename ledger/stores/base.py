@@ -2,7 +2,8 @@
 
 A store keeps each conversation as an ordered list of records and never changes one. It does not know
 what records mean. Other people's objects with these two methods are stores too, blocking or with
-coroutines; ours also have `scan`, `wait`, `conversations`, `delete`, `durability`, `persistent`, `events`.
+coroutines; ours also have `scan`, `wait`, `conversations`, `delete`, `durability`, `persistent`, `events`,
+`hold`, `is_dead`.
 """
 
 from __future__ import annotations
@@ -227,5 +228,24 @@ class LedgerStore(Store, Protocol):
         Returns: what went, and what did not.
         Raises: store-conflict; and as `append`. Once the erasure was decided it is seen by every
         reader, also when this raises; the next writer to the conversation finishes it.
+        """
+        ...
+
+    def hold(self, holder: str) -> None:
+        """Let other processes see at once when this one ends, under the name that its leases bear.
+
+        To be called before the first lease is appended; again is no error, and does nothing. It lasts
+        until the process ends, also when the store is closed. A child that is forked has to call it
+        under a name of its own.
+        Args: holder: a name that no other process has or had.
+        Raises: nothing. Where it cannot be done, others go by the times in the leases.
+        """
+        ...
+
+    def is_dead(self, holder: str) -> bool:
+        """Say whether a holder is known to have ended; to be asked on the machine it ran on.
+
+        False: it lives, or nobody knows. A holder of this process lives.
+        Raises: nothing. Not promised: that what it last appended was read: read after asking.
         """
         ...

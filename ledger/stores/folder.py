@@ -5,6 +5,7 @@
     <folder>/conversations/<id>.erase    what was decided to be removed, until that is done
     <folder>/attachments/                bytes that records refer to
     <folder>/trees/<turn>.jsonl          the events of a turn
+    <folder>/holders/                    who lives
 
 Nothing is kept open between calls, and no lock of this process stands before the file lock. What is
 remembered of a log (where it ended, how many records, which chain) is used only after the bytes there
@@ -56,6 +57,7 @@ from ledger.stores import (
 )
 from ledger.stores import verify as verifying
 from ledger.stores.base import Deleted, Erased, Position, Records, agrees
+from ledger.stores.holders import Holders
 from ledger.stores.home import Home
 
 T = TypeVar("T")
@@ -98,6 +100,7 @@ class FolderStore:
         self._lock_timeout_s = lock_timeout_s
         self._strict = strict
         self._home = Home(self.folder, calls or files.Files())
+        self._holders = Holders(self._home)
         self._known: dict[str, lines.Known] = {}
         self._owed: dict[str, appending.Owed] = {}
         self._waiters = waking.Waiters()
@@ -515,9 +518,7 @@ class FolderStore:
         self._check(conversation)
         log = self._home.log(conversation)
         try:
-            if not self._home.is_there():
-                return b""
-            return whole.copy(log)
+            return whole.copy(log) if self._home.is_there() else b""
         except FileNotFoundError:
             return b""
 
@@ -550,6 +551,14 @@ class FolderStore:
         except StoreIO:
             return False
         return True
+
+    def hold(self, holder: str) -> None:
+        """Let others see that this process lives, until it ends: see `LedgerStore`."""
+        self._holders.hold(holder)
+
+    def is_dead(self, holder: str) -> bool:
+        """Say whether a holder is known to have ended: see `LedgerStore`."""
+        return self._holders.is_dead(holder)
 
     def _check(self, conversation: object) -> None:
         names.check(conversation, windows=os.name == "nt")

@@ -4,8 +4,12 @@ Waiting queues in the kernel and still ends in time: a lock that is busy is wait
 thread that opens the file anew, blocks in flock, and hands the locked file over, or closes it when
 the waiter has gone. Lock files are never deleted; should somebody delete one, a holder of the old file
 and a holder of the new one still meet at the data file. Locks are given back by unlocking before
-closing: a child that inherited the open file would hold the lock on. Only this module uses portalocker
-and filelock; portalocker's flock by name, since its global default can be switched.
+closing: a child that inherited the open file would hold the lock on.
+
+The lock that says that a process lives (`LifeLock`) is filelock's: nobody waits for it, and a child that
+was forked closes it without unlocking. Only this module uses portalocker and filelock; portalocker's
+flock by name, since its global default can be switched. filelock is imported with this module, not when
+it is first needed: a child that is forked while another thread imports can never finish that import.
 """
 
 from __future__ import annotations
@@ -19,10 +23,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from filelock import FileLock
 from portalocker.portalocker import FlockLocker
 
 from ledger.errors import LedgerError, StoreBusy, StoreIO
-from ledger.stores.files import Descriptor
+from ledger.stores.files import Descriptor, naming, same_file
 
 _flock = FlockLocker().locker
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
@@ -88,16 +93,43 @@ def acquire(
         file.close()
 
 
-def try_lock(path: str) -> LockedFile | None:
+def try_lock(path: str, kind: type[LockedFile] = LockedFile) -> LockedFile | None:
     """Take a lock for reading: at once, without making its file. None: busy, absent, or not allowed."""
     try:
-        file = LockedFile(path, os.O_RDONLY)
+        file = kind(path, os.O_RDONLY)
         if file.try_lock() and file.is_at_its_path():
             return file
         file.close()
     except (OSError, LedgerError):
         pass
     return None
+
+
+class LifeLock:
+    """A lock on a new file, held until nobody refers to this object, at the latest until the process ends.
+
+    A child that is forked does not hold it, and does not free it; a program that is started neither.
+    Args: path: a name that no file has; it is made, for its owner only, and may be renamed.
+    Raises: store-io, store-read-only, store-denied and the like: it is not held.
+    """
+
+    def __init__(self, path: str) -> None:
+        with naming(path):
+            self._lock = FileLock(
+                path,
+                mode=0o600,
+                thread_local=False,
+                fallback_to_soft=False,
+                preserve_lock_file=True,
+            )
+            self._lock.acquire(blocking=False)
+            self._found = os.stat(path, follow_symlinks=False)
+        if try_lock(path, SharedFile) is not None:
+            raise StoreIO(where=path, reason="locks do not exclude others here")
+
+    def is_at(self, path: str) -> bool:
+        """Say whether a path leads to its file."""
+        return same_file(self._found, path)
 
 
 class _Waiter:

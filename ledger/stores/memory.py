@@ -257,6 +257,13 @@ class MemoryStore:
         source = lines.BytesSource(self.raw(conversation))
         return handout.shallow(lambda: verifying.verify(source, conversation))
 
+    def hold(self, holder: str) -> None:
+        """Nothing to do: no other process sees this store."""
+
+    def is_dead(self, holder: str) -> bool:
+        """No: who holds a turn here is this process."""
+        return False
+
     def __enter__(self) -> Self:
         return self
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from contextvars import Context
 from inspect import BoundArguments
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from ledger.errors import Cancelled
 from ledger.turns import current, keeper, loops
 from ledger.turns.running import Run
 
+IDLE_S = 10.0
+"""How long a thread without work is kept."""
 MOST_THREADS = 128
 """How many programs that are not async run at once for awaiting callers; more wait for their turn."""
 
@@ -40,9 +44,9 @@ def start(
         context.run(here, run, bound, loop)
 
     if loop is None:
-        _thread(work)
+        _threads.workers.run(work)
     else:
-        _crowd.enter(work)
+        _threads.crowd.enter(work)
 
 
 def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None = None) -> None:
@@ -102,13 +106,45 @@ async def _drain_async(run: Run, pieces: Any) -> Any:
     return run.program.streamed(run.running.pieces.text)
 
 
-def _thread(work: Callable[[], None]) -> None:
-    thread = threading.Thread(target=work, name="ledger-program", daemon=True)
-    Context().run(thread.start)
+class _Workers:
+    """Threads that run one program after another; those without work for a while go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[SimpleQueue[Callable[[], None]]] = []
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Have work done at once, by a thread that is free or a new one."""
+        with self._lock:
+            work_of = self._idle.pop() if self._idle else None
+        if work_of is not None:
+            work_of.put(work)
+            return
+        mine: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        mine.put(work)
+        thread = threading.Thread(
+            target=self._serve, args=(mine,), name="ledger-program", daemon=True
+        )
+        Context().run(thread.start)
+
+    def _serve(self, mine: SimpleQueue[Callable[[], None]]) -> None:
+        while True:
+            try:
+                work = mine.get(timeout=IDLE_S)
+            except Empty:
+                with self._lock:
+                    if mine in self._idle:
+                        self._idle.remove(mine)
+                        return
+                continue  # Somebody has just taken it, and the work is on its way.
+            work()
+            del work
+            with self._lock:
+                self._idle.append(mine)
 
 
 class _Crowd:
-    """Threads for the programs of awaiting callers: a bounded number, the rest in line."""
+    """Programs for awaiting callers: a bounded number at once, the rest in line."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -116,12 +152,13 @@ class _Crowd:
         self._line: deque[Callable[[], None]] = deque()
 
     def enter(self, work: Callable[[], None]) -> None:
+        """Have work done as soon as there is room."""
         with self._lock:
             if self._count >= MOST_THREADS:
                 self._line.append(work)
                 return
             self._count += 1
-        _thread(lambda: self._work(work))
+        _threads.workers.run(lambda: self._work(work))
 
     def _work(self, work: Callable[[], None] | None) -> None:
         while work is not None:
@@ -132,4 +169,18 @@ class _Crowd:
                     self._count -= 1
 
 
-_crowd = _Crowd()
+class _Threads:
+    """What a fork's child has to have anew: its parent's threads are not there."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        self.workers = _Workers()
+        self.crowd = _Crowd()
+
+
+_threads = _Threads()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.renew)

@@ -216,7 +216,7 @@ def start(
 
 
 class Claim(NamedTuple):
-    """Who runs a turn: a process, and its how manieth attempt."""
+    """Who runs a turn, and in which attempt."""
 
     holder: str
     attempt: int = 1

@@ -50,8 +50,8 @@ class Following:
         if kept:
             self._after = rules.position(kept[-1])
             return kept, rules.finished(kept[-1])
-        history = self._log.read()
-        state = self._view.state(history, self._turn)
+        state = self._view.state(self._log, self._turn)
+        history = self._log.history
         if state == "running":
             return [], False
         if state in ("waiting", "interrupted"):

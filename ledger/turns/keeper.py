@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 import os
 import threading
 import time
@@ -48,55 +49,73 @@ class Keeper:
 
     def __init__(self, submit: Callable[[Callable[[], Any]], Any]) -> None:
         self._submit = submit
-        self._due: list[tuple[float, int, Callable[[float], None]]] = []
+        self._jobs: list[tuple[float, int, Callable[[], Any]]] = []
         self._count = itertools.count()
         self._changed = threading.Condition()
-        self._kept: set[Kept] = set()
+        self._kept: dict[Kept, float] = {}
+        """When each turn's lease is to be renewed."""
+        self._look_at: float | None = None
+        """When the turns are looked at next; None: there are none."""
         self._thread: threading.Thread | None = None
 
     def tend(self, kept: Kept, now: float) -> None:
         """Look at a turn and renew its lease from now on, until `leave`."""
         with self._changed:
-            self._kept.add(kept)
-        self._at(now + LOOK_S, lambda at: self._look(kept, at))
-        self._at(now + RENEW_S, lambda at: self._renew(kept, at))
+            self._kept[kept] = now + RENEW_S
+            if self._look_at is None:
+                self._look_at = now + LOOK_S
+                self._changed.notify()
 
     def leave(self, kept: Kept) -> None:
         """Look after a turn no more."""
         with self._changed:
-            self._kept.discard(kept)
+            self._kept.pop(kept, None)
 
     def later(self, due: float, job: Callable[[], Any]) -> None:
         """Have a job done in the pool at a time, or soon after."""
-        self._at(due, lambda _: self._submit(job))
+        with self._changed:
+            heapq.heappush(self._jobs, (due, next(self._count), job))
+            if self._jobs[0][0] == due:
+                self._changed.notify()
 
     def tick(self, now: float) -> float | None:
         """Do all that is due. Returns: when the next is; None: nothing is."""
-        while True:
-            with self._changed:
-                if not self._due or self._due[0][0] > now:
-                    return self._due[0][0] if self._due else None
-                job = heapq.heappop(self._due)[2]
-            job(now)
-
-    def _look(self, kept: Kept, now: float) -> None:
-        if kept in self._kept:
-            kept.look()
-            self._at(now + LOOK_S, lambda at: self._look(kept, at))
-
-    def _renew(self, kept: Kept, now: float) -> None:
-        if kept in self._kept:
-            self._submit(lambda: self._renewed(kept, now))
-
-    def _renewed(self, kept: Kept, began: float) -> None:
-        """In the pool: renew, and say when again. It counts from the beginning, however long it took."""
-        wait = RENEW_S if kept.renew() else AGAIN_S
-        self._at(began + wait, lambda at: self._renew(kept, at))
-
-    def _at(self, due: float, job: Callable[[float], None]) -> None:
         with self._changed:
-            heapq.heappush(self._due, (due, next(self._count), job))
-            self._changed.notify()
+            due = []
+            while self._jobs and self._jobs[0][0] <= now:
+                due.append(heapq.heappop(self._jobs)[2])
+            looks = self._look_at is not None and self._look_at <= now
+            kept = list(self._kept.items()) if looks else []
+            if looks:
+                self._look_at = now + LOOK_S if kept else None
+        for job in due:
+            self._submit(job)
+        for turn, renewal in kept:
+            turn.look()
+            if renewal <= now:
+                self._renew(turn, now)
+        return self._next()
+
+    def _renew(self, turn: Kept, now: float) -> None:
+        """Have a lease renewed, and say when again. It counts from the beginning, however long it takes."""
+        with self._changed:
+            if turn in self._kept:
+                self._kept[turn] = math.inf
+
+        def renew() -> None:
+            wait = RENEW_S if turn.renew() else AGAIN_S
+            with self._changed:
+                if turn in self._kept:
+                    self._kept[turn] = now + wait
+
+        self._submit(renew)
+
+    def _next(self) -> float | None:
+        with self._changed:
+            return min((d for d in (self._look_at, self._first()) if d is not None), default=None)
+
+    def _first(self) -> float | None:
+        return self._jobs[0][0] if self._jobs else None
 
     # -- the thread
 
@@ -111,14 +130,12 @@ class Keeper:
     def _run(self) -> None:
         while True:
             try:
-                due = self.tick(time.monotonic())
+                self.tick(time.monotonic())
             except RuntimeError:  # The interpreter is going down, and takes no more work.
                 return
             with self._changed:
-                first = self._due[0][0] if self._due else None
-                if first == due:
-                    left = None if due is None else max(due - time.monotonic(), 0)
-                    self._changed.wait(left)
+                due = self._next()
+                self._changed.wait(None if due is None else max(due - time.monotonic(), 0))
 
 
 class _Process:

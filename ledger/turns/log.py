@@ -58,12 +58,13 @@ class Log:
     def __init__(self, store: ReadsAndAppends, conversation: str) -> None:
         self.store = store
         """The store as the caller gave it."""
-        self._calls = loops.blocking(store)
+        self.calls: Any = loops.blocking(store)
+        """The store with methods that block, whatever the caller gave."""
         self.conversation = conversation
         self.lock = threading.RLock()
         self.history = History(conversation)
         self._position: int = 0
-        self._scan = getattr(self._calls, "scan", self._calls.read)
+        self._scan = getattr(self.calls, "scan", self.calls.read)
         self._warned = False
 
     def read(self) -> History:
@@ -89,7 +90,7 @@ class Log:
     def _warn(self) -> None:
         """Tell once of lines that are damaged. What cannot be read for another reason is no damage."""
         self._warned = True
-        damage = getattr(self._calls, "damage", None)
+        damage = getattr(self.calls, "damage", None)
         found = damage(self.conversation) if callable(damage) else ()
         if found:
             lines = ", ".join(str(finding.seq) for finding in found[:5])
@@ -114,7 +115,7 @@ class Log:
                 if not records:
                     return history
                 try:
-                    self._calls.append(self.conversation, records, expect=self._position)
+                    self.calls.append(self.conversation, records, expect=self._position)
                 except Exception as error:
                     if getattr(error, "code", None) != "store-conflict":
                         raise
@@ -123,7 +124,7 @@ class Log:
 
     def hold(self, holder: str) -> None:
         """Have others see at once when this process dies, where the store can show that."""
-        hold = getattr(self._calls, "hold", None)
+        hold = getattr(self.calls, "hold", None)
         if callable(hold):
             hold(holder)
 
@@ -137,7 +138,7 @@ class Log:
 
     def confirm(self) -> None:
         """Return when all that was read is as durable as the store makes it, whoever recorded it."""
-        self._calls.append(self.conversation, [])
+        self.calls.append(self.conversation, [])
 
     def erase(
         self, turn: str, decide: Callable[[History], list[NewRecord]]
@@ -148,7 +149,7 @@ class Log:
         Returns: the history as it was before, and what the store removed.
         Raises: store-unsupported: the store cannot erase; nothing was appended.
         """
-        erase = getattr(self._calls, "erase", None)
+        erase = getattr(self.calls, "erase", None)
         if not callable(erase):
             raise StoreUnsupported(store=type(self.store).__name__, method="erase")
         while True:
@@ -172,7 +173,7 @@ class Log:
 
     def add(self, records: list[NewRecord]) -> History:
         """Append records whatever the log holds: what is true of any log, such as a stop."""
-        self._calls.append(self.conversation, records)
+        self.calls.append(self.conversation, records)
         return self.read()
 
     @property
@@ -189,11 +190,11 @@ class Log:
         """Say at once whether the log may be otherwise than it was read; a store that is slow to tell may."""
         if not self.tells_at_once:
             return True
-        return bool(self._calls.wait(self.conversation, self._position, 0))
+        return bool(self.calls.wait(self.conversation, self._position, 0))
 
     def wait(self, timeout_s: float) -> None:
         """Block until the log grew past what was read, or the time is up."""
-        wait = getattr(self._calls, "wait", None)
+        wait = getattr(self.calls, "wait", None)
         if callable(wait):
             wait(self.conversation, self._position, timeout_s)
         else:

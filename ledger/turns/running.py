@@ -119,9 +119,11 @@ class Run:
     # -- told by the keeper
 
     def look(self) -> None:
-        """See whether the log has news, and whether the lease is kept in time."""
+        """See whether the log has news, whether the lease is kept, and whether watchers have to be told."""
         if self._overdue():
             keeper.in_pool(self._give_up)
+        if self._scribe is not None and self._scribe.waits:
+            keeper.in_pool(self._scribe.flush)
         if not self._reading and (self._log.position != self._seen or self._log.moved()):
             self._reading = True
             keeper.in_pool(self._read)

@@ -45,7 +45,10 @@ class Scribe:
         self._over = False
 
     def begin(self, inputs: dict[str, Any], saw: list[Any]) -> None:
-        """The turn was recorded, and its program is about to be called."""
+        """The turn was recorded, and its program is about to be called.
+
+        It is written with the first pieces, or when the turn is first looked at: a short turn is one write.
+        """
         told, at = described(self._program), self._now()
         try:
             self._waiting.append(self._writer.started(told, inputs, saw=saw, at=at))
@@ -55,7 +58,11 @@ class Scribe:
             self._over = True
             return
         self._pieces.listen(self._soon)
-        self._soon()
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to write; pieces are written by themselves."""
+        return bool(self._waiting) and not self._over
 
     def flush(self) -> None:
         """Write what was said since the last time."""

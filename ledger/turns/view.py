@@ -18,6 +18,8 @@ from ledger.records import kinds, messages, values
 from ledger.records.kinds import NewRecord
 from ledger.turns import commands, current, programs
 from ledger.turns.commands import Claim, Outcome, Sent
+from ledger.turns.judging import Judge
+from ledger.turns.log import Log
 from ledger.turns.world import SYSTEM, World
 from ledger.views import History, Rule, all_turns
 from ledger.views.place import Cursor, Place, Sends
@@ -35,14 +37,6 @@ class IsTurn(Protocol):
     @property
     def conversation(self) -> str:
         """The id of its conversation."""
-        ...
-
-
-class Judges(Protocol):
-    """Who knows of dead holders (`turns.judging.Judge`)."""
-
-    def dead(self, history: History, turn: str) -> Dead:
-        """Return the (holder, attempt) of a turn if its holder is known dead."""
         ...
 
 
@@ -71,7 +65,7 @@ class View:
         settings: Mapping[str, Any] | None = None,
         world: World = SYSTEM,
         cursor: Cursor | None = None,
-        judge: Judges | None = None,
+        judge: Judge | None = None,
         earlier_without: Collection[str] = (),
     ) -> None:
         self.conversation = conversation
@@ -85,14 +79,20 @@ class View:
         self.earlier_without = tuple(earlier_without)
 
     def dead(self, history: History, turn: str | None) -> Dead:
-        """Return who is known dead of those that hold a turn."""
+        """Return who is known dead of those that hold a turn.
+
+        What is decided with it is to be appended on the condition that the log is as it was read: a
+        holder may have ended the turn just before it ended itself.
+        """
         if self.judge is None or turn is None:
             return frozenset()
         return self.judge.dead(history, turn)
 
-    def state(self, history: History, turn: str) -> State:
-        """Return a turn's state now."""
-        return history.state(turn, now=self.world.now(), dead=self.dead(history, turn))
+    def state(self, log: Log, turn: str) -> State:
+        """Read a log, and return a turn's state now. Raises: turn-unknown."""
+        if self.judge is not None:
+            return self.judge.state(log, turn)
+        return log.read().state(turn, now=self.world.now())
 
     def place(self, history: History, sends: Sends) -> Place:
         """Decide where this view's next turn goes."""

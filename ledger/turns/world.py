@@ -1,4 +1,4 @@
-"""What the shells take from outside: the time, new ids, and who this process is.
+"""What the shells take from outside: the time, new ids, who this process is, and where.
 
 Tests pass a world of their own, so nothing in them waits or depends on chance.
 """
@@ -8,10 +8,15 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import time
 from datetime import UTC, datetime
+from functools import cache
 from typing import Protocol
 
 from ledger.records import ids, times
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+"""Where Linux tells its boot id: 128 random bits, new at every start, the same in all containers."""
 
 
 class World(Protocol):
@@ -19,6 +24,14 @@ class World(Protocol):
 
     def now(self) -> datetime:
         """Return the wall clock's time, aware."""
+        ...
+
+    def monotonic(self) -> float:
+        """Return the seconds since some moment, the same one while the machine runs.
+
+        No setting of the clock moves it. Time in which the machine sleeps counts: leases run out
+        meanwhile, and whoever wakes must not think that no time passed.
+        """
         ...
 
     def turn_id(self) -> str:
@@ -30,11 +43,7 @@ class World(Protocol):
         ...
 
     def boot(self) -> str | None:
-        """x"""
-        ...
-
-    def monotonic(self) -> float:
-        """x"""
+        """Return the id of this machine's present boot; None where there is none."""
         ...
 
 
@@ -47,6 +56,15 @@ class System:
     def now(self) -> datetime:
         """Return the wall clock's time, aware."""
         return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return the seconds since the machine started, those in which it slept included.
+
+        Not promised: the latter, on systems without such a clock (CLOCK_BOOTTIME).
+        """
+        if hasattr(time, "CLOCK_BOOTTIME"):
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return time.monotonic()
 
     def turn_id(self) -> str:
         """Return a new turn id."""
@@ -63,14 +81,17 @@ class System:
         return known
 
     def boot(self) -> str | None:
-        """x"""
+        """Return the kernel's boot id (Linux); None elsewhere."""
+        return _boot(BOOT_ID)
+
+
+@cache
+def _boot(path: str) -> str | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read(100).strip() or None
+    except (OSError, UnicodeDecodeError):
         return None
-
-    def monotonic(self) -> float:
-        """x"""
-        import time
-
-        return time.monotonic()
 
 
 SYSTEM = System()

@@ -167,6 +167,40 @@ def test_the_adapter_tells_a_refusal_as_functai():
     assert (caught.value.code, caught.value.event) == ("event-gap", {"writer": 1, "seq": 2})
 
 
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("started", {**turn()[0], "inputs": {"m": 2**60}}),
+        ("tool_call", {"id": "t", "name": "n", "input": 2**60}),
+        ("done", {"value": [2**60]}),
+        ("done", {"value": "\ud800"}),
+        ("failed", {"error": {"type": "E", "code": "c", "message": "\ud800"}}),
+    ],
+)
+def test_content_that_cannot_be_kept_exactly_is_left_out(kind, keys):
+    """An event with a value that we refuse is kept without it, and sent again it is there."""
+    events = adapter.store(MemoryStore()).events
+    first = turn()[0]
+    given = {**event(kind), **keys}
+    if kind != "started":
+        events.append(first)
+        given |= {"seq": 2, "after": {"writer": 1, "seq": 1}}
+
+    assert (events.append(given), events.append(given)) == ("kept", "duplicate")
+    kept = events.read(TREE)[-1]
+    assert (kept["kind"], kept["content"]) == (kind, False)
+    assert not {"inputs", "input", "value"} & set(kept)
+    assert kept.get("error", {"type": "E", "code": "c"}) == {"type": "E", "code": "c"}
+
+
+def test_what_cannot_be_kept_without_content_is_refused():
+    """A piece of text that is no text has no form without it."""
+    events = adapter.store(MemoryStore()).events
+    events.append(turn()[0])
+    piece = {**turn()[2], "seq": 2, "after": {"writer": 1, "seq": 1}, "text": "\ud800"}
+    assert answer(lambda: events.append(piece)) == "event-malformed"
+
+
 # -- the same files
 
 

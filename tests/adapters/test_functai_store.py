@@ -240,6 +240,8 @@ def test_an_answer_that_cannot_be_kept_exactly_fails_the_turn(store):
         assert chat("big") == 2**60
 
     turn = chat.turns[-1]
+    last = list(turn.events(timeout=20))[-1]
+    assert (last["kind"], last["content"]) == ("done", False)
     assert (turn.state, turn.error["code"]) == ("failed", "record-invalid")
     assert "2^53" in turn.error["message"]
     assert chat("small again") == 1

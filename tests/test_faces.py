@@ -1,0 +1,195 @@
+"""The two faces are one: the same verbs, the same signatures, and one scenario that both go through."""
+
+import asyncio
+import inspect
+
+import pytest
+
+import ledger
+from ledger import aio, conversation, errors, merging, stream, turn
+
+PAIRS = [
+    (conversation.Conversation, aio.Conversation),
+    (turn.Turn, aio.Turn),
+    (stream.Stream, aio.Stream),
+]
+NEEDLESS = {"__await__", "__aenter__", "__aexit__", "__aiter__"}
+"""What only code on a loop needs; its blocking twins have other names by the language's rule."""
+
+
+def public(cls):
+    """The public names of a class, and the special ones that it defines itself."""
+    return {name for name in dir(cls) if not name.startswith("_")} | ({"__call__"} & set(dir(cls)))
+
+
+def parameters(method):
+    """A method's parameters, with names, kinds and defaults."""
+    return [(p.name, p.kind, p.default) for p in inspect.signature(method).parameters.values()]
+
+
+@pytest.mark.parametrize("one, other", PAIRS, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+def test_same_verbs(one, other):
+    """Each public name of one face is one of the other."""
+    assert public(one) == public(other)
+
+
+@pytest.mark.parametrize("one, other", PAIRS, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+def test_same_signatures(one, other):
+    """A method is a method in both, with the same parameters; a property is one in both."""
+    for name in sorted(public(one)):
+        here, there = (inspect.getattr_static(cls, name, None) for cls in (one, other))
+        assert isinstance(here, property) == isinstance(there, property), name
+        if callable(here):
+            assert parameters(here) == parameters(there), name
+
+
+def test_open_is_the_same():
+    """Both faces are opened with the same arguments."""
+    assert parameters(ledger.open) == parameters(aio.open)
+
+
+# -- one scenario -----------------------------------------------------------------------------------
+
+
+async def got(value):
+    """What a verb gives, awaited where it has to be."""
+    return await value if inspect.isawaitable(value) else value
+
+
+class Entered:
+    """A stream entered as its face wants it."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    async def __aenter__(self):
+        if hasattr(self.stream, "__aenter__"):
+            return await self.stream.__aenter__()
+        return self.stream.__enter__()
+
+    async def __aexit__(self, *error):
+        if hasattr(self.stream, "__aexit__"):
+            await self.stream.__aexit__(*error)
+        else:
+            self.stream.__exit__(*error)
+
+
+async def each(source):
+    """Everything that an iterable gives, of either kind."""
+    if hasattr(source, "__aiter__"):
+        return [item async for item in source]
+    return list(source)
+
+
+def words(message: str):
+    """Say the words of a message."""
+    yield from message.split(" ")
+
+
+async def slow_words(message: str):
+    """Say the words of a message, from a loop."""
+    for word in message.split(" "):
+        await asyncio.sleep(0)
+        yield word
+
+
+def shout(message: str) -> str:
+    """Answer loudly, with what was said before."""
+    now = ledger.current()
+    now.note(model=now.settings.get("lm"), usage={"tokens": len(now.earlier())})
+    if message == "fail":
+        raise ValueError("as asked")
+    return message.upper()
+
+
+async def async_shout(message: str) -> str:
+    """Answer loudly, from a loop."""
+    await asyncio.sleep(0)
+    return shout(message)
+
+
+async def scenario(open, store, *, loud, streaming):
+    """Go through every verb. Returns: what was seen, without what differs from run to run."""
+    seen = []
+    chat = open("c", loud, store=store, topic="sums")
+    seen.append(await got(chat("one")))
+    second = await got(chat.send("two", lm="m", request_id="r2"))
+    seen += [second.result, second.model, second.usage, second.state, second.ordinal]
+    again = await got(chat.send("two", lm="m", request_id="r2"))
+    seen.append(again == second)
+    with pytest.raises(errors.RequestMismatch):
+        await got(chat.send("other", request_id="r2"))
+    with pytest.raises(ValueError, match="as asked"):
+        await got(chat("fail"))
+    seen.append((await got(chat.head)).error)
+
+    tries = await got(chat.tries("again?", settings=[{"lm": "a"}, {"lm": "b"}]))
+    seen += [[t.model for t in tries], len({t.parent.id for t in tries})]
+    seen.append([t.inputs for t in await got(chat.turns)])
+    merged = await got(chat.merge(tries, merging.text("both")))
+    seen += [merged.result, [t.model for t in merged.reads], merged.parent.ordinal]
+    side = await got(chat.continue_from(second))
+    recorded = await got(side.record("asked", "told", model="x", usage={"n": 1}))
+    seen += [recorded.parent.ordinal, recorded.messages]
+    seen.append([t.ordinal for t in await got(chat.heads())])
+    await got(chat.set_head(merged))
+    await got(chat.set_title("Sums"))
+    seen += [await got(chat.title), (await got(chat.head)).ordinal]
+    await got(chat.keep_entry("mine", "note", {"a": 1}))
+    seen.append([e["data"] for e in await got(chat.entries("mine", "note"))])
+    seen.append(len((await got(chat.lineage(merged))).ancestors))
+    seen.append((await got(chat.render("next"))).rows)
+    seen.append(str(await got(chat.tree())).count("\n") > 3)
+
+    told = open("s", streaming, store=store)
+    async with Entered(told.stream("a b c", request_id="s1")) as s:
+        pieces = await each(s)
+        seen += [pieces, await got(s.result), s.turn.ordinal]
+    async with Entered(told.stream("a b c", request_id="s1")) as s:
+        seen += ["".join(await each(s)), await got(s.result)]
+    turn = await got((await got(told.head)).refresh())
+    events = await each(turn.events())
+    seen += [events[0]["kind"], events[-1]["kind"], events[-1]["value"]]
+    place = {"writer": events[0]["writer"], "seq": events[0]["seq"]}
+    seen.append(await each(turn.events(place)) == events[1:])
+    seen += [await got(turn.wait()), await got(turn.stop())]
+    with pytest.raises(errors.TurnState):
+        await got(turn.abandon())
+    seen.append(await got(told.stop(request_id="s1")))
+    with pytest.raises(errors.TurnUnknown):
+        await got(told.stop(request_id="nobody"))
+    receipt = await got(told.forget(turn))
+    seen.append(receipt.turn == turn.id)
+    seen.append([t.erased for t in await got(told.all_turns())])
+    seen.append((await got(chat.turn(1))).inputs)
+    return seen
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_one_scenario_through_both(kind, tmp_path):
+    """Blocking and awaitable, with programs of all four kinds: the same is seen, on either store."""
+    runs = []
+    for number, (face, loud, streaming) in enumerate(
+        [
+            (ledger.open, shout, words),
+            (ledger.open, async_shout, slow_words),
+            (aio.open, shout, words),
+            (aio.open, async_shout, slow_words),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        store = ledger.MemoryStore() if kind == "memory" else ledger.FolderStore(folder)
+        runs.append(asyncio.run(scenario(face, store, loud=loud, streaming=streaming)))
+
+    assert runs[0] == runs[1] == runs[2] == runs[3]
+    assert runs[0][0] == "ONE"
+
+
+def test_an_opened_conversation_may_be_awaited():
+    """`await ledger.aio.open(...)` and `ledger.aio.open(...)` are the same."""
+
+    async def main():
+        chat = await aio.open("c", shout, store=ledger.MemoryStore())
+        return await chat("x")
+
+    assert asyncio.run(main()) == "X"
