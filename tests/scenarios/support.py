@@ -11,12 +11,14 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import ledger
+from ledger.turns import commands, keeper, running
 
 SOON_S = 20.0
 """How long anything may take on a busy machine before a scenario gives up."""
@@ -202,3 +204,25 @@ class Sign:
     def await_(self) -> None:
         """Wait for it."""
         until(lambda: self.given, f"the sign {self.path}")
+
+
+@contextmanager
+def set_to(**values: float) -> Iterator[None]:
+    """Have this process renew leases at other times for a while.
+
+    Args: values: by name, what the keeper and running turns go by: LEASE_S, MARGIN_S, RENEW_S.
+    """
+    places = [
+        (module, name)
+        for module in (commands, keeper, running)
+        for name in values
+        if hasattr(module, name)
+    ]
+    before = [getattr(module, name) for module, name in places]
+    for module, name in places:
+        setattr(module, name, values[name])
+    try:
+        yield
+    finally:
+        for (module, name), value in zip(places, before, strict=True):
+            setattr(module, name, value)
