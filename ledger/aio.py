@@ -36,6 +36,8 @@ from ledger.views import Lineage, Rule, drawing
 from ledger.views.place import Sends
 
 T = TypeVar("T")
+_Begun = tuple[bool, Run | None]
+"""Whether a turn was recorded, and its run; None: it repeats a turn."""
 
 _SHORTEST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.2
@@ -296,7 +298,7 @@ class Conversation:
         self._view.refuse_nested()
         loop, context = asyncio.get_running_loop(), copy_context()
 
-        def begin() -> tuple[bool, Run | None]:
+        def begin() -> _Begun:
             if self._maker.step(start) is None:
                 return False, None
             return True, self._maker.launch(start, bound, context, loop)
@@ -309,18 +311,19 @@ class Conversation:
                     await _over(job)
                 except asyncio.CancelledError:
                     start.cancelled = True
-                    await self._undo(job)
+                    # Not by this task: it may be cancelled again before the job is done.
+                    job.add_done_callback(_stop_begun)
+                    await self._undone(job)
                     raise
                 made, run = job.result()
                 if made:
                     return run
                 await self._changed(blocking.WAIT_S)
 
-    async def _undo(self, job: Future[tuple[bool, Run | None]]) -> None:
+    async def _undone(self, job: Future[_Begun]) -> None:
         await _over(job)
-        run = None if job.exception() is not None else job.result()[1]
+        run = _run_of(job)
         if run is not None:
-            run.stop()
             await _over(run.outcome)
 
     async def _make(self, making: Making) -> Turn:
@@ -527,6 +530,16 @@ def _teller(tell: Callable[[], None]) -> Callable[..., None]:
             loop.call_soon_threadsafe(tell)
 
     return call
+
+
+def _run_of(job: Future[_Begun]) -> Run | None:
+    return None if job.exception() is not None else job.result()[1]
+
+
+def _stop_begun(job: Future[_Begun]) -> None:
+    run = _run_of(job)
+    if run is not None:
+        run.stop()
 
 
 async def _result(run: Run) -> Any:

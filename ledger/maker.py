@@ -184,9 +184,12 @@ class Maker:
         return scribe
 
     def _earlier(self, turn: str) -> list[dict[str, Any]]:
+        """Without the log's lock, which is held while a slow store is read, and this may be on a loop.
+
+        None is needed: what lies before a turn changes no more, whatever is folded meanwhile.
+        """
         history = self._log.history
-        with self._log.lock:
-            return list(history.shown(history.node(turn).parent, self._view.rule).rows)
+        return list(history.shown(history.node(turn).parent, self._view.rule).rows)
 
 
 def _named(value: Mapping[str, Any] | str, name: str) -> dict[str, Any]:

@@ -66,6 +66,8 @@ class Run:
         self._reading = False
         self._renewed = world.monotonic()
         self._trying: float | None = None
+        if scribe is not None:
+            scribe.ours = self.is_ours
         _running[running.turn] = self
         keeper.tend(self)
 
@@ -124,9 +126,21 @@ class Run:
             keeper.in_pool(self._give_up)
         if self._scribe is not None and self._scribe.waits:
             keeper.in_pool(self._scribe.flush)
-        if not self._reading and (self._log.position != self._seen or self._log.moved()):
+        if not self._reading and self._has_news():
             self._reading = True
             keeper.in_pool(self._read)
+
+    def is_ours(self) -> bool:
+        """Whether it has not ended, and is this process's as far as the log tells at once.
+
+        A process that slept for long finds out so before it tells others what its program says.
+        """
+        if self._log.tells_at_once and self._has_news():
+            self._read()
+        return not self._taken
+
+    def _has_news(self) -> bool:
+        return self._log.position != self._seen or self._log.moved()
 
     def renew(self) -> bool:
         """Renew the lease. Returns: whether it was renewed, or needs to be no more."""
