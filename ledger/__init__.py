@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ledger.turns.current import current
     from ledger.turns.declaring import program
     from ledger.turns.receipts import Receipt
+    from ledger.turns.running import drain
     from ledger.views import History, Lineage, all_turns, last_turns
 
 _PLACES = {
@@ -48,6 +49,7 @@ _PLACES = {
     "aio": "ledger.aio",
     "all_turns": "ledger.views",
     "current": "ledger.turns.current",
+    "drain": "ledger.turns.running",
     "errors": "ledger.errors",
     "export_json": "ledger.sources.exporting",
     "export_markdown": "ledger.sources.exporting",
@@ -75,6 +77,7 @@ __all__ = [
     "aio",
     "all_turns",
     "current",
+    "drain",
     "errors",
     "export_json",
     "export_markdown",

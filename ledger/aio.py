@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar
 
 from ledger import conversation as blocking
 from ledger.turn import TurnBase, outcome_of
-from ledger.turns import keeper, loops, stopping
+from ledger.turns import keeper, loops, running, stopping
 from ledger.turns.following import Following
 from ledger.turns.log import POLL_S, Log
 from ledger.turns.receipts import Receipt
@@ -71,6 +71,24 @@ def open(
             **settings,
         )
     )
+
+
+async def drain(timeout_s: float | None = None) -> list[str]:
+    """Wait until none of this process's turns runs, or the time is up: before a worker goes.
+
+    Returns: the ids of the turns that still run. Their programs are not stopped.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = None if timeout_s is None else loop.time() + timeout_s
+    while left := running.all_here():
+        wait_s = None if deadline is None else max(deadline - loop.time(), 0)
+        over = [asyncio.ensure_future(_over(run.outcome)) for run in left]
+        _, late = await asyncio.wait(over, timeout=wait_s)
+        for task in late:
+            task.cancel()
+        if late:
+            return [run.turn for run in running.all_here()]
+    return []
 
 
 class Conversation:
@@ -178,7 +196,8 @@ class Conversation:
                     ...
 
         The turn is recorded when the stream is entered or awaited; then `s.turn` is it. Leaving
-        `async with` before the end, also by being cancelled, stops the turn.
+        `async with` before the end, also by being cancelled, stops the turn. Awaited only
+        (`s = await chat.stream(...)`), the turn runs to its end, whoever reads.
         Args, Raises: as `ledger.Conversation.stream`.
         """
         start, bound = self._maker.prepare(args, kwargs, request_id)
@@ -439,6 +458,11 @@ class Stream:
         if not self._begun:
             raise RuntimeError("the turn is made when the stream is entered: async with, or await")
         return self._chat._turn(self._start.made)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether its request was sent before: then the turn is not this stream's, and closing stops nothing."""
+        return self._begun and self._run is None
 
     @property
     async def result(self) -> Any:

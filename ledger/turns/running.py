@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 from ledger.errors import Cancelled, LeaseLost, TurnUnknown
@@ -279,6 +279,24 @@ def find(turn: str) -> Run | None:
     """Return the run of a turn that runs in this process, or None."""
     run = _running.get(turn)
     return run if run is not None and run.claim.holder and not run.outcome.done() else None
+
+
+def all_here() -> list[Run]:
+    """Return the turns that run in this process."""
+    return list(_running.values())
+
+
+def drain(timeout_s: float | None = None) -> list[str]:
+    """Wait until none of this process's turns runs, or the time is up: before a worker goes.
+
+    Returns: the ids of the turns that still run. Their programs are not stopped.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    while left := all_here():
+        wait_s = None if deadline is None else max(deadline - time.monotonic(), 0)
+        if wait([run.outcome for run in left], wait_s).not_done:
+            return [run.turn for run in all_here()]
+    return []
 
 
 def _forget() -> None:
