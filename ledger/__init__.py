@@ -18,7 +18,7 @@ from ledger._version import __version__
 
 if TYPE_CHECKING:
     from ledger import aio, errors, merging
-    from ledger.conversation import Conversation, open
+    from ledger.conversation import Conversation, open, resume_all
     from ledger.errors import LedgerError
     from ledger.sources.exporting import export_json, export_markdown
     from ledger.sources.importing import import_conversations
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from ledger.turn import Turn
     from ledger.turns.content import keep
     from ledger.turns.current import current
-    from ledger.turns.declaring import program
+    from ledger.turns.decorating import program
+    from ledger.turns.helping import remember
     from ledger.turns.receipts import Receipt
+    from ledger.turns.running import drain
     from ledger.views import History, Lineage, all_turns, last_turns
 
 _PLACES = {
@@ -48,6 +50,7 @@ _PLACES = {
     "aio": "ledger.aio",
     "all_turns": "ledger.views",
     "current": "ledger.turns.current",
+    "drain": "ledger.turns.running",
     "errors": "ledger.errors",
     "export_json": "ledger.sources.exporting",
     "export_markdown": "ledger.sources.exporting",
@@ -56,7 +59,9 @@ _PLACES = {
     "last_turns": "ledger.views",
     "merging": "ledger.merging",
     "open": "ledger.conversation",
-    "program": "ledger.turns.declaring",
+    "program": "ledger.turns.decorating",
+    "remember": "ledger.turns.helping",
+    "resume_all": "ledger.conversation",
 }
 
 __all__ = [
@@ -75,6 +80,7 @@ __all__ = [
     "aio",
     "all_turns",
     "current",
+    "drain",
     "errors",
     "export_json",
     "export_markdown",
@@ -84,6 +90,8 @@ __all__ = [
     "merging",
     "open",
     "program",
+    "remember",
+    "resume_all",
 ]
 
 

@@ -8,6 +8,7 @@ continues from and which program answers; the memory is the log's.
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import wait
 from contextvars import copy_context
@@ -15,26 +16,38 @@ from inspect import BoundArguments
 from types import EllipsisType
 from typing import Any
 
-from ledger.errors import TurnUnknown
+from ledger.errors import StoreUnsupported, TurnUnknown
 from ledger.maker import Maker
 from ledger.records import ids, kinds, values
 from ledger.stores.resolve import store_for
 from ledger.stream import Stream
 from ledger.turn import Turn, outcome_of
-from ledger.turns import commands, loops, programs, receipts, stopping
+from ledger.turns import (
+    approving,
+    commands,
+    loops,
+    programs,
+    receipts,
+    resuming,
+    running,
+    stopping,
+)
+from ledger.turns.helping import Remembering
 from ledger.turns.judging import judge_for
 from ledger.turns.log import Log
+from ledger.turns.programs import Program
 from ledger.turns.receipts import Receipt
+from ledger.turns.resuming import Crew, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike, View
 from ledger.turns.world import SYSTEM
 from ledger.views import Lineage, Rule, drawing
 from ledger.views.place import Cursor, Sends
 
+LOOK_S = 0.05
+"""How long to wait before looking again at turns that are gone on with."""
 WAIT_S = 0.25
 """How long a queued send waits before it looks again: a holder may have died, or it was cancelled."""
-LAST_S = 5.0
-"""How long a caller that is interrupted waits for its turn to be recorded as stopped."""
 
 
 def open(
@@ -46,6 +59,8 @@ def open(
     sends: Sends = "queue",
     rename: Mapping[str, str] | None = None,
     earlier_without: Sequence[str] = (),
+    approve: approving.Rule | None = None,
+    remembers: Mapping[Any, Any] | None = None,
     **settings: Any,
 ) -> Conversation:
     """Open a conversation by id, again or for the first time. Nothing is written by opening.
@@ -56,7 +71,11 @@ def open(
     turns the next turn is shown (`all_turns()`, `last_turns(n)`). sends: what a send does while the
     turn before it runs: `queue` waits, `refuse` raises conversation-busy, `branch` goes beside it.
     rename: parameter of the program -> name the field is recorded under. earlier_without: outputs of
-    the program, `reasoning` or `calls`, that earlier turns lack. settings: what programs find in
+    the program, `reasoning` or `calls`, that earlier turns lack. approve: which tool calls a person is asked
+    about first: `changes`, `all`, a list of tool names and paths (`answer/refund`), or a function that is
+    asked at once and answers True, False, a reason to refuse, or None to wait for a person. remembers: what
+    helpers remember (`ledger.remember`): helper -> `conversation`, `turn` or `remember(...)`; and
+    conversations that may be used inside turns -> `own`. settings: what programs find in
     `current().settings`; recorded are `lm`, when it is text, and those the program declares.
     Raises: conversation-id; conversation-opaque; conversation-content: the store would keep a field that
     may not be kept; TypeError for a program, store or `sends` that cannot be one.
@@ -71,6 +90,7 @@ def open(
         raise TypeError("rename maps the parameters of a program, and there is none")
     if isinstance(earlier_without, str):
         raise TypeError(f"earlier_without is a list of names, not {earlier_without!r}")
+    approving.check(approve)
     answering = programs.Program(program, rename=rename) if program is not None else None
     log = Log(store_for(store), name)
     view = View(
@@ -81,6 +101,8 @@ def open(
         settings=settings,
         earlier_without=earlier_without,
         judge=judge_for(log, SYSTEM),
+        approve=approve,
+        remembering=Remembering.of(remembers or {}),
     )
     chat = Conversation(log, view)
     if answering is not None:
@@ -207,7 +229,7 @@ class Conversation:
         """
         start, bound = self._maker.prepare(args, kwargs, request_id)
         run = self._begin(start, bound)
-        return self._outcome(self._turn(start.made)) if run is None else result(run)
+        return self._outcome(self._turn(start.made)) if run is None else running.result(run)
 
     def send(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Turn:
         """Make one turn with the program and return the turn.
@@ -224,7 +246,7 @@ class Conversation:
         if run is None:
             self._outcome(self._turn(start.made))
         else:
-            result(run)
+            running.result(run)
         return self._turn(start.made)
 
     def stream(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Stream:
@@ -267,7 +289,7 @@ class Conversation:
         except BaseException:
             for run in runs:
                 run.stop()
-            wait([run.outcome for run in runs], LAST_S)
+            wait([run.outcome for run in runs], running.LAST_S)
             raise
         return [self._turn(start.turn) for start, _ in starts]
 
@@ -343,6 +365,24 @@ class Conversation:
         if inspect.isawaitable(value):
             value = loops.result_of(value, loops.background())
         return self._make(merge.making(value))
+
+    def resume_all(self, *, at_once: int = 32) -> list[Turn]:
+        """Go on with every turn that was interrupted, or that waited and has its answers.
+
+        Those that somebody else goes on with, or that need a person first (`Turn.unfinished`), are left.
+        Unless a holder is known dead, its log is watched for 12 s first.
+        Args: at_once: how many programs run at once, at most.
+        Returns: the turns that were gone on with here, as they are now: one that failed is `failed`.
+        """
+        self._view.refuse_nested()
+        found = resuming.resumable(self._log, self._view)
+        return [self._turn(turn) for turn in self._resumed(found, at_once)]
+
+    def _resumed(self, turns: list[str], at_once: int) -> list[str]:
+        resumptions = [Resumption(self._log, self._view, turn) for turn in turns]
+        crew = Crew(resumptions, copy_context(), at_once=at_once)
+        finish(crew)
+        return [resumption.turn for resumption in crew.resumed]
 
     # -- beside the turns
 
@@ -440,12 +480,54 @@ class Conversation:
         return f"<Conversation {self.id} with {name}: {len(history.order)} turns>"
 
 
-def result(run: Run) -> Any:
-    """Wait for a turn's program and return what it returned; interrupted, stop the turn first."""
+def resume_all(
+    store: Any, programs: Callable[..., Any] | Iterable[Callable[..., Any]], **how: Any
+) -> list[Turn]:
+    """Go on with every interrupted turn in a store that one of some programs made: after a deploy, say.
+
+    A turn's program is found by its version, else by its name and fields.
+    Args: store: as for `open`; it must list its conversations. programs: one or several. how: what
+    conversations are opened with (`approve`, `remembers`, settings), and `at_once` as in
+    `Conversation.resume_all`.
+    Returns: the turns that were gone on with here, as they are now.
+    Raises: store-unsupported: the store does not list its conversations; TypeError.
+    """
+    at_once = how.pop("at_once", 32)
+    found = interrupted(store, programs, how)
+    crew = Crew([resumption for _, resumption in found], copy_context(), at_once=at_once)
+    finish(crew)
+    return [chat._turn(r.turn) for chat, r in found if r in crew.resumed]
+
+
+def interrupted(
+    store: Any, programs: Callable[..., Any] | Iterable[Callable[..., Any]], how: Mapping[str, Any]
+) -> list[tuple[Conversation, Resumption]]:
+    """Return the turns of a store that can be gone on with by some programs, each in its conversation."""
+    kept_in = store_for(store)
+    listed = getattr(loops.blocking(kept_in), "conversations", None)
+    if not callable(listed):
+        raise StoreUnsupported(store=type(kept_in).__name__, method="conversations")
+    given = [programs] if callable(programs) else list(programs)
+    rename = how.get("rename")
+    made = [Program(program, rename=rename) for program in given]
+    found = []
+    for name in listed():
+        reading = open(name, store=kept_in)
+        for turn in resuming.resumable(reading._log, reading._view):
+            history = reading._log.history
+            record = history.programs.get(history.node(turn).record.program)
+            program = resuming.fitting(made, record)
+            if program is not None:
+                chat = open(name, program.function, store=kept_in, **how)
+                found.append((chat, Resumption(chat._log, chat._view, turn)))
+    return found
+
+
+def finish(crew: Crew) -> None:
+    """Go on with turns until all are over; interrupted, stop them first."""
     try:
-        wait([run.outcome])
+        while not crew.step():
+            time.sleep(LOOK_S)
     except BaseException:
-        run.stop()
-        wait([run.outcome], LAST_S)
+        crew.stop()
         raise
-    return run.outcome.result()

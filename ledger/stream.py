@@ -42,6 +42,11 @@ class Stream:
         self._run.outcome.result()
 
     @property
+    def repeats(self) -> bool:
+        """Whether its request was sent before: then the turn is not this stream's, and closing stops nothing."""
+        return self._run is None
+
+    @property
     def result(self) -> Any:
         """The answer, when the turn has ended. Raises: what the program raised; turn-stopped."""
         if self._run is None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import copy_context
 from datetime import datetime
 from typing import Any, Self
 
 from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
 from ledger.records import kinds, messages, times
-from ledger.turns import stopping
+from ledger.turns import answering, running, stopping
 from ledger.turns.following import Following
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
+from ledger.turns.resuming import Resumption
 from ledger.turns.view import View
-from ledger.views import History
+from ledger.views import History, states
 from ledger.views.drawing import inputs_text
 from ledger.views.nodes import Node, model_of
 from ledger.views.text import one_line
@@ -152,9 +154,30 @@ class TurnBase:
         return self._id in history and history.node(self._id).ended is not None
 
     @property
-    def questions(self) -> list[dict[str, Any]]:
-        """What a turn that waits asks a person, as recorded: the questions nobody has answered yet."""
+    def waiting(self) -> list[dict[str, Any]]:
+        """What a turn that waits asks a person: the questions nobody has answered yet, as recorded.
+
+        Each has `id`, `name` and `input` of the tool call, its `effects`, and its `path` in the tree of calls.
+        """
         return self._log.history.unanswered(self._node.id)
+
+    @property
+    def unfinished(self) -> list[dict[str, Any]]:
+        """Tool calls that started and have no result: they may have run. Each: `id`, `name`, `input`, `at`.
+
+        Before the turn goes on a person says what each gave, or that it is to run again: see `resume`.
+        """
+        return [
+            {
+                "id": tool.id,
+                "name": tool.name,
+                "input": kinds.payload(tool.input, *self._where),
+                "invocation": tool.invocation,
+                "site": tool.site,
+                "at": tool.at,
+            }
+            for tool in states.unfinished(self._node)
+        ]
 
     @property
     def partial(self) -> str | None:
@@ -327,6 +350,48 @@ class Turn(TurnBase):
             if not events:
                 following.wait()
 
+    def resume(self, *, results: Mapping[Any, Any] | None = None, rerun: Iterable[Any] = ()) -> Any:
+        """Go on with it in this process: it was interrupted, or waited and has its answers.
+
+        The program runs again with the same inputs and the same earlier turns. Replies and tool results
+        that were recorded are given to it: nothing is paid or done twice. Unless its holder is known dead,
+        its log is watched for 12 s first. One of those who try at the same time wins.
+        Args: results: of tool calls that may have run (`unfinished`), what they gave, by their id or number,
+        or the tool's name where it is the only one. rerun: those to be made again.
+        Returns: the answer. Raises: what the program raises. turn-state: it runs, or has ended.
+        turn-waiting: a question is open. turn-unfinished: of a tool call nothing was said. turn-changed: the
+        program did not make the calls that it had made before; it can be resumed again. TypeError: the
+        conversation was opened without a program. conversation-signature: the program has other fields.
+        """
+        self._view.refuse_nested()
+        resumption = Resumption(self._log, self._view, self._id, results=results, rerun=list(rerun))
+        while (wait_s := resumption.claim()) is not None:
+            self._log.wait(wait_s)
+        return running.result(resumption.launch(copy_context()))
+
+    def approve(
+        self, question: Any = None, *, by: str | None = None, reason: str | None = None
+    ) -> Self:
+        """Say yes to a question it waits for: the tool call may run, exactly as it was asked about.
+
+        From any process. When nothing else is open the turn can go on (`resume`), anywhere.
+        Args: question: one of `waiting`, its id, number or path; None: the only one. by: who answers.
+        Returns: the turn. Raises: question-unknown: it was answered, or is none of them. turn-state: the
+        turn does not wait.
+        """
+        answering.answer(self._log, self._view, self._id, question, "yes", by=by, reason=reason)
+        return self
+
+    def deny(
+        self, question: Any = None, *, reason: str | None = None, by: str | None = None
+    ) -> Self:
+        """Say no to a question it waits for: the tool call is not made, and the program is told, with the reason.
+
+        Args, Returns, Raises: as `approve`.
+        """
+        answering.answer(self._log, self._view, self._id, question, "no", by=by, reason=reason)
+        return self
+
     def stop(self) -> None:
         """Stop it, wherever it runs: within a second it ends `stopped`. See `Conversation.stop`."""
         stopping.stop(self._log, self._view, self._id)
@@ -347,8 +412,8 @@ def outcome_of(turn: TurnBase) -> Any:
     if state == "stopped":
         raise Cancelled(turn=turn.id)
     if state == "waiting":
-        raise TurnWaiting(turn=turn.id, questions=tuple(turn.questions))
+        raise TurnWaiting(turn=turn.id, questions=tuple(turn.waiting))
     error = turn.error or {}
     told = f"{error.get('type')}: {error.get('message', '')}" if error else "it has no result"
-    died = "its process died before it ended; send it anew, under another request id"
+    died = "its process died before it ended; resume() goes on with it"
     raise TurnState(turn=turn.id, state=state, reason=died if state == "interrupted" else told)

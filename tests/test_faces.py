@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import threading
 
 import pytest
 
@@ -46,6 +47,30 @@ def test_same_signatures(one, other):
 def test_open_is_the_same():
     """Both faces are opened with the same arguments."""
     assert parameters(ledger.open) == parameters(aio.open)
+
+
+def test_drain_is_the_same():
+    """Both faces wait for this process's turns with the same verb."""
+    assert parameters(ledger.drain) == parameters(aio.drain)
+
+
+@pytest.mark.parametrize("face", [ledger, aio], ids=["blocking", "aio"])
+def test_drain_waits_for_every_turn(face):
+    """It returns when all turns of this process have ended, or names those that run on when the time is up."""
+    go_on = threading.Event()
+
+    def slow(message: str) -> str:
+        go_on.wait(30)
+        return message
+
+    async def main():
+        s = ledger.open("drained", slow, store=ledger.MemoryStore()).stream("x")
+        assert s.turn.id in await got(face.drain(0.05))
+        threading.Timer(0.05, go_on.set).start()
+        assert s.turn.id not in await got(face.drain(30))
+        return s.turn.state
+
+    assert asyncio.run(main()) == "done"
 
 
 # -- one scenario -----------------------------------------------------------------------------------

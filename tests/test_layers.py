@@ -64,7 +64,7 @@ IMPURE_CALLS = {"now", "utcnow", "today", "uuid1", "uuid4", "open"}
 
 # The only modules that may import these; what is neither here nor in the standard library is optional.
 HOMES = {
-    "asyncio": ["aio", "turns.calling", "turns.loops"],
+    "asyncio": ["aio", "aio.*", "turns.calling", "turns.loops", "turns.stepping"],
     "filelock": ["stores.locks"],
     "msgspec": ["*"],
     "portalocker": ["stores.locks"],
@@ -190,7 +190,9 @@ def test_the_table_is_a_direction():
         (
             "stores/folder.py",
             "import asyncio",
-            ["1: only aio and turns.calling and turns.loops may import asyncio"],
+            [
+                "1: only aio and aio.* and turns.calling and turns.loops and turns.stepping may import asyncio"
+            ],
         ),
         ("stores/folder.py", "import filelock", ["1: only stores.locks may import filelock"]),
         (

@@ -119,7 +119,7 @@ def _show(turn: Turn, events: Iterator[Event], place: Place | None) -> None:
 def _standing(turn: Turn) -> str:
     state = turn.wait(RECORD_S)
     if state == "waiting":
-        return f"[waiting] for {len(turn.questions)} answer(s) of a person"
+        return f"[waiting] for {len(turn.waiting)} answer(s) of a person"
     if state == "interrupted":
         return f"[interrupted] its process died; {_way_out(turn)}"
     return f"[{state}]"

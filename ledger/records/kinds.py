@@ -151,6 +151,7 @@ class Call(_Common, tag="call"):
     program: Payload = ABSENT
     lmcc: Payload = ABSENT
     saw: Payload = ABSENT
+    tools: Payload = ABSENT
     attempt: int = 1
 
 

@@ -50,6 +50,11 @@ def layers(function: Any) -> Iterator[Any]:
         function = inner
 
 
+def innermost(function: Any) -> Any:
+    """Return what a callable stands for in the end."""
+    return list(layers(function))[-1]
+
+
 def _inside(function: Any) -> Any:
     if isinstance(function, functools.partial):
         return function.func

@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from ledger.errors import Cancelled
-from ledger.turns import current, keeper, loops, stepping
+from ledger.turns import current, helping, keeper, loops, stepping
 from ledger.turns.running import Run
 from ledger.turns.steps import Paused
 
@@ -38,6 +38,7 @@ def start(
 ) -> None:
     """Start a turn's program in a context of its own. Args: loop: the caller's; None: the caller blocks."""
     context.run(current.enter, run.running)
+    context.run(helping.entering, run.program.function)
     if run.program.kind in ("async", "async-generator"):
         run.cancel = loops.start(loop or loops.background(), _on_loop(run, bound), context)
         return

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import Context, ContextVar, Token
 from typing import Any
 
@@ -35,6 +36,8 @@ class Running:
         pieces: Pieces | None = None,
         steps: Steps | None = None,
         site: Site | None = None,
+        remembering: Any = None,
+        lookup: Any = None,
     ) -> None:
         self.conversation = conversation
         """The conversation's id."""
@@ -52,6 +55,10 @@ class Running:
         """Where its replies and tool calls are recorded; None: nowhere."""
         self.site = site if site is not None else Site(turn, "")
         """Where in the tree of calls it is."""
+        self.remembering = remembering
+        """Who remembers what in its turns (`helping.Remembering`)."""
+        self.lookup = lookup
+        """Where helpers find what was before (`launching.Lookup`)."""
         self._earlier = earlier
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -192,6 +199,16 @@ def enter(running: Running) -> Token[Running | None]:
 def leave(token: Token[Running | None]) -> None:
     """Undo `enter`."""
     _CURRENT.reset(token)
+
+
+@contextmanager
+def within(running: Running) -> Iterator[None]:
+    """Be in a call inside the turn."""
+    token = _CURRENT.set(running)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
 # -- threads that a program starts -----------------------------------------------------------------

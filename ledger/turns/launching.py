@@ -20,6 +20,7 @@ from ledger.turns.running import Run
 from ledger.turns.scribe import Scribe
 from ledger.turns.steps import Site, Steps
 from ledger.turns.view import View
+from ledger.views import History
 
 
 class Launch(NamedTuple):
@@ -30,6 +31,13 @@ class Launch(NamedTuple):
     bound: BoundArguments
     settings: Mapping[str, Any]
     claim: Claim
+
+
+class Lookup(NamedTuple):
+    """Where the helpers of a turn find what was before, and their ids."""
+
+    history: Callable[[], History]
+    new_call: Callable[[], str]
 
 
 def launch(
@@ -49,6 +57,8 @@ def launch(
         pieces=pieces,
         steps=steps,
         site=Site(turn, steps.numbered("", launch.program.description.name)),
+        remembering=view.remembering,
+        lookup=Lookup(lambda: log.history, world.turn_id),
     )
     run = Run(log, launch.program, running, claim, world, steps, scribe)
     try:

@@ -12,6 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from ledger.errors import DamageWarning, StoreUnsupported
@@ -73,19 +74,22 @@ class Log:
         A log that was deleted or replaced meanwhile is read again from its start.
         """
         with self.lock:
+            history = self.history
             try:
                 records = self._scan(self.conversation, self._position)
             except Exception as error:
                 if getattr(error, "code", None) != "store-gone":
                     raise
-                self.history = History(self.conversation)
+                history = History(self.conversation)
                 records = self._scan(self.conversation, 0)
             if records:
-                self.history.extend(records)
-            self._position = getattr(records, "position", self.history.position)
-            if self.history.unreadable and not self._warned:
+                history.extend(records)
+            # Only now: the history is looked at without the lock, and is to be whole.
+            self.history = history
+            self._position = getattr(records, "position", history.position)
+            if history.unreadable and not self._warned:
                 self._warn()
-            return self.history
+            return history
 
     def _warn(self) -> None:
         """Tell once of lines that are damaged. What cannot be read for another reason is no damage."""
@@ -166,10 +170,14 @@ class Log:
                 return history, erased
 
     def forget(self) -> None:
-        """Forget what was folded: the next read begins at the start of the log."""
+        """Forget what was folded, and fold the log anew; what cannot be read now, at the next read."""
         with self.lock:
-            self.history = History(self.conversation)
-            self._position = 0
+            history, position = History(self.conversation), 0
+            with suppress(Exception):
+                records = self._scan(self.conversation, 0)
+                history.extend(records)
+                position = getattr(records, "position", history.position)
+            self.history, self._position = history, position
 
     def add(self, records: list[NewRecord]) -> History:
         """Append records whatever the log holds: what is true of any log, such as a stop."""

@@ -10,11 +10,13 @@ from collections.abc import Collection, Mapping
 from contextvars import Context
 from typing import Any
 
+from ledger.errors import SignatureChanged, TurnState, TurnUnfinished, TurnUnknown, TurnWaiting
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
 from ledger.turns import commands, launching, loops, running
 from ledger.turns.launching import Launch
 from ledger.turns.log import Log
+from ledger.turns.programs import Program
 from ledger.turns.running import Run
 from ledger.turns.steps import saved, unsaved
 from ledger.turns.view import View
@@ -44,7 +46,8 @@ class Resumption:
             raise TypeError(f"rerun is a list of tool calls, not {rerun!r}")
         self._log = log
         self._view = view
-        self._turn = turn
+        self.turn = turn
+        """The turn's id."""
         self._results = dict(results or {})
         self._rerun = list(rerun)
         self._program = view.program
@@ -56,46 +59,125 @@ class Resumption:
         Raises: turn-state, turn-waiting, turn-unfinished, conversation-signature; store errors.
         """
         view, history = self._view, self._log.read()
-        commands.check_fields(history, self._turn, self._program.description)
+        commands.check_fields(history, self.turn, self._program.description)
         left = self._watch(history)
         if left > 0:
             return min(left, LOOK_S)
         self._log.hold(view.world.holder())
         self._log.append(self._decide)
-        saved(self._turn)
+        saved(self.turn)
         return None
 
     def launch(self, context: Context, loop: loops.Loop | None = None) -> Run:
         """Start its program again, once it is ours."""
         assert self._claim is not None
-        record = self._log.history.node(self._turn).record
+        record = self._log.history.node(self.turn).record
         bound = self._program.rebind(kinds.mapping(record.inputs, record.seq))
         settings = {**self._view.settings, **kinds.mapping(record.settings, record.seq)}
-        launch = Launch(self._turn, self._program, bound, settings, self._claim)
+        launch = Launch(self.turn, self._program, bound, settings, self._claim)
         return launching.launch(self._log, self._view, launch, context, loop)
 
     def _decide(self, history: History) -> list[NewRecord]:
         view = self._view
-        self._claim = view.claim(history.node(self._turn).attempt + 1)
+        self._claim = view.claim(history.node(self.turn).attempt + 1)
         return commands.resume(
             history,
-            self._turn,
+            self.turn,
             self._claim,
             results=self._results,
             rerun=self._rerun,
             now=view.world.now(),
-            dead=view.dead(history, self._turn),
-            kept=unsaved(self._turn),
+            dead=view.dead(history, self.turn),
+            kept=unsaved(self.turn),
         )
 
     def _watch(self, history: History) -> float:
         """Return how long its log has to be watched still."""
-        view, node = self._view, history.node(self._turn)
-        dead = view.dead(history, self._turn)
-        state = history.state(self._turn, now=view.world.now(), dead=dead)
+        view, node = self._view, history.node(self.turn)
+        dead = view.dead(history, self.turn)
+        state = history.state(self.turn, now=view.world.now(), dead=dead)
         if state != "interrupted" or dead or node.lease is None or view.judge is None:
             return 0
-        here = node.lease.holder == view.world.holder() and running.find(self._turn) is None
+        here = node.lease.holder == view.world.holder() and running.find(self.turn) is None
         if here or view.judge.ended_here(node.lease):
             return 0
-        return WATCH_S - view.judge.stood_s(history, self._turn)
+        return WATCH_S - view.judge.stood_s(history, self.turn)
+
+
+def resumable(log: Log, view: View) -> list[str]:
+    """Return the turns that can be gone on with, in log order: nobody runs them, nothing is left to ask."""
+    history, found = log.read(), []
+    for turn in history.order:
+        node = history.node(turn)
+        if node.ended is not None:
+            continue
+        now, dead = view.world.now(), view.dead(history, turn)
+        state = history.state(turn, now=now, dead=dead)
+        if (state == "interrupted" and not history.unfinished(turn)) or (
+            state == "waiting" and not history.unanswered(turn)
+        ):
+            found.append(turn)
+    return found
+
+
+class Crew:
+    """Several turns gone on with at once. `step` never waits for a program."""
+
+    def __init__(
+        self,
+        resumptions: list[Resumption],
+        context: Context,
+        loop: loops.Loop | None = None,
+        *,
+        at_once: int = 32,
+    ) -> None:
+        self._left = list(resumptions)
+        self._context = context
+        self._loop = loop
+        self._at_once = at_once
+        self._runs: list[Run] = []
+        self.resumed: list[Resumption] = []
+        """Those that this process went on with."""
+
+    def step(self) -> bool:
+        """Claim and start what can be now. Returns: whether all of it is over.
+
+        A turn that somebody else went on with, or that cannot be gone on with, is left alone.
+        """
+        for resumption in list(self._left):
+            if sum(not run.outcome.done() for run in self._runs) >= self._at_once:
+                break
+            try:
+                if resumption.claim() is not None:
+                    continue
+            except _LEFT_ALONE:
+                self._left.remove(resumption)
+                continue
+            self._left.remove(resumption)
+            self.resumed.append(resumption)
+            self._runs.append(resumption.launch(self._context.copy(), self._loop))
+        return not self._left and all(run.outcome.done() for run in self._runs)
+
+    def stop(self) -> None:
+        """Stop all that runs, and start no more."""
+        self._left = []
+        for run in self._runs:
+            run.stop()
+
+
+_LEFT_ALONE = (TurnState, TurnWaiting, TurnUnfinished, TurnUnknown, SignatureChanged)
+
+
+def fitting(programs: list[Program], record: kinds.Program | None) -> Program | None:
+    """Return the program that made a turn, by its version, else by its name and fields; None: none of them."""
+    if record is None:
+        return None
+    fields = kinds.payload(record.fields, record.seq)
+    for program in programs:
+        if program.description.version == record.version:
+            return program
+    for program in programs:
+        named = program.description
+        if (named.name, named.fields) == (record.name, fields):
+            return program
+    return None

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
 
 from ledger.errors import (
@@ -76,6 +76,8 @@ class Run:
         self._reading = False
         self._renewed = world.monotonic()
         self._trying: float | None = None
+        if scribe is not None:
+            scribe.ours = self.is_ours
         _running[running.turn] = self
         keeper.tend(self)
 
@@ -139,9 +141,21 @@ class Run:
             keeper.in_pool(self._give_up)
         if self._scribe is not None and self._scribe.waits:
             keeper.in_pool(self._scribe.flush)
-        if not self._reading and (self._log.position != self._seen or self._log.moved()):
+        if not self._reading and self._has_news():
             self._reading = True
             keeper.in_pool(self._read)
+
+    def is_ours(self) -> bool:
+        """Whether it has not ended, and is this process's as far as the log tells at once.
+
+        A process that slept for long finds out so before it tells others what its program says.
+        """
+        if self._log.tells_at_once and self._has_news():
+            self._read()
+        return not self._taken
+
+    def _has_news(self) -> bool:
+        return self._log.position != self._seen or self._log.moved()
 
     def renew(self) -> bool:
         """Renew the lease. Returns: whether it was renewed, or needs to be no more."""
@@ -313,6 +327,21 @@ def _lost(turn: str, error: LeaseLost | TurnUnknown) -> LeaseLost:
     return LeaseLost(turn=turn, reason="its conversation was deleted or made anew")
 
 
+LAST_S = 5.0
+"""How long a caller that is interrupted waits for its turn to be recorded as stopped."""
+
+
+def result(run: Run) -> Any:
+    """Wait for a turn's program and return what it returned; interrupted, stop the turn first."""
+    try:
+        wait([run.outcome])
+    except BaseException:
+        run.stop()
+        wait([run.outcome], LAST_S)
+        raise
+    return run.outcome.result()
+
+
 _running: dict[str, Run] = {}
 
 
@@ -320,6 +349,24 @@ def find(turn: str) -> Run | None:
     """Return the run of a turn that runs in this process, or None."""
     run = _running.get(turn)
     return run if run is not None and run.claim.holder and not run.outcome.done() else None
+
+
+def all_here() -> list[Run]:
+    """Return the turns that run in this process."""
+    return list(_running.values())
+
+
+def drain(timeout_s: float | None = None) -> list[str]:
+    """Wait until none of this process's turns runs, or the time is up: before a worker goes.
+
+    Returns: the ids of the turns that still run. Their programs are not stopped.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    while left := all_here():
+        wait_s = None if deadline is None else max(deadline - time.monotonic(), 0)
+        if wait([run.outcome for run in left], wait_s).not_done:
+            return [run.turn for run in all_here()]
+    return []
 
 
 def _forget() -> None:

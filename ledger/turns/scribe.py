@@ -8,6 +8,7 @@ a log that somebody else has taken over (a process that resumed the turn) is lef
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -50,6 +51,8 @@ class Scribe:
         self._writing = threading.Lock()
         self._due = False
         self._over = False
+        self.ours: Callable[[], bool] = lambda: True
+        """Asked before a write: whether the turn is still this process's to tell of."""
 
     def begin(self, inputs: dict[str, Any], saw: list[Any]) -> None:
         """The turn was recorded, and its program is about to be called.
@@ -86,7 +89,9 @@ class Scribe:
         return bool(self._waiting) and not self._over
 
     def flush(self) -> None:
-        """Write what was said since the last time."""
+        """Write what was said since the last time, if the turn is still this process's."""
+        if not self.ours():
+            return
         with self._writing:
             with self._lock:
                 self._due = False

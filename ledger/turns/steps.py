@@ -94,6 +94,9 @@ class Steps:
         self._storing = threading.Lock()
         self._under_way = 0
         self._closed = False
+        self._calls: list[dict[str, Any]] = []
+        self._made: dict[str, list[dict[str, Any]]] = {}
+        """The tools that each call in the tree had called, with what they gave."""
         self.questions: list[dict[str, Any]] = []
         """What a person has to answer before the turn goes on."""
 
@@ -131,6 +134,7 @@ class Steps:
             asked = self._before.question(known_as)
             place = self._place(site, found, asked)
         if found is not None and found.state in ("done", "given"):
+            self._make(site, name, input, found.output)
             return Begun(True, found.output)
         call = _Call(site, place, id or f"{MADE_UP}{place}", name, input, effects)
         denied = self._denied(call, asked)
@@ -148,6 +152,7 @@ class Steps:
             return [self._tool(call, "done", **kept)]
 
         def told(output: Any) -> None:
+            self._make(site, name, input, output)
             self._say("tool_result", call, output=commands.output_keys(output, "output")["output"])
 
         return Begun(False, records=records, told=told)
@@ -178,6 +183,29 @@ class Steps:
                     _unsaved[self._turn] = [*waiting, *records]
                 raise
             saved(self._turn)
+
+    # -- helpers
+
+    def calls(self) -> list[dict[str, Any]]:
+        """Return the calls of remembered helpers in this run so far, oldest first."""
+        with self._lock:
+            return list(self._calls)
+
+    def keep_call(self, site: Site, **said: Any) -> None:
+        """Record the call of a remembered helper. Raises as `append`; record-invalid."""
+        with self._lock:
+            tools = list(self._made.get(site.call, ()))
+        keys = {"call": site.call, "site": site.site, **said}
+        self.append(
+            [self._new("call", **keys, **({"tools": tools} if tools else {}))], results=True
+        )
+        with self._lock:
+            self._calls.append({**keys, "tools": tools})
+
+    def _make(self, site: Site, name: str, input: Any, output: Any) -> None:
+        with self._lock:
+            made = {"name": name, "input": input, "output": output}
+            self._made.setdefault(site.call, []).append(made)
 
     # -- all of them
 
@@ -352,10 +380,10 @@ def saved(turn: str) -> None:
     _unsaved.pop(turn, None)
 
 
-def _check_tool(name: str, id: str | None, effects: str | None) -> None:
-    if not name or not isinstance(name, str):
+def _check_tool(name: Any, id: Any, effects: Any) -> None:
+    if not isinstance(name, str) or not name:
         raise RecordInvalid(path="name", reason="a tool's name is text that is not empty")
-    if id is not None and (not id or not isinstance(id, str) or id.startswith(MADE_UP)):
+    if id is not None and (not isinstance(id, str) or not id or id.startswith(MADE_UP)):
         reason = f"a tool call's own id is text that is not empty and begins with no {MADE_UP}"
         raise RecordInvalid(path="id", reason=reason)
     if effects not in ("reads", "changes", None):

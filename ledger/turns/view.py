@@ -18,6 +18,7 @@ from ledger.records import kinds, messages, values
 from ledger.records.kinds import NewRecord
 from ledger.turns import approving, commands, current, programs
 from ledger.turns.commands import Claim, Outcome, Sent
+from ledger.turns.helping import Remembering
 from ledger.turns.judging import Judge
 from ledger.turns.log import Log
 from ledger.turns.world import SYSTEM, World
@@ -68,6 +69,7 @@ class View:
         judge: Judge | None = None,
         earlier_without: Collection[str] = (),
         approve: approving.Rule | None = None,
+        remembering: Remembering | None = None,
     ) -> None:
         self.conversation = conversation
         self.program = program
@@ -79,6 +81,7 @@ class View:
         self.judge = judge
         self.earlier_without = tuple(earlier_without)
         self.approve = approve
+        self.remembering = remembering if remembering is not None else Remembering()
 
     def dead(self, history: History, turn: str | None) -> Dead:
         """Return who is known dead of those that hold a turn.
@@ -121,6 +124,7 @@ class View:
             judge=self.judge,
             earlier_without=self.earlier_without,
             approve=self.approve,
+            remembering=self.remembering,
         )
 
     def find(self, history: History, turn: TurnLike) -> str:
@@ -179,7 +183,9 @@ class View:
     def refuse_nested(self) -> None:
         """Refuse to make a turn inside a turn: it would wait for itself. Raises: conversation-nested."""
         outer = current.running_turn()
-        if outer is not None:
+        if outer is None:
+            return
+        if outer.remembering is None or self.conversation not in outer.remembering.own:
             raise Nested(conversation=self.conversation, turn=outer.turn)
 
     def recorded_program(

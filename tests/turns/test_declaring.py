@@ -1,6 +1,7 @@
 """`ledger.program`: what a callable declares, and where it is found."""
 
 import functools
+import inspect
 from typing import NamedTuple
 
 import pytest
@@ -44,13 +45,13 @@ def function(request):
     vars(request.param).pop("__ledger_program__", None)
 
 
-def test_the_callable_itself_comes_back(function):
-    """Bare or with arguments, the decorator gives the same object back, of the same kind."""
-    kind = kind_of(function)
-
-    assert ledger.program(function) is function
-    assert ledger.program(settings=["temperature"])(function) is function
-    assert kind_of(function) == kind
+def test_what_comes_back_is_of_the_same_kind(function):
+    """Bare or with arguments, the decorator gives a function of the same kind, name and parameters back."""
+    for made in (ledger.program(function), ledger.program(settings=["temperature"])(function)):
+        assert kind_of(made) == kind_of(function)
+        assert made.__name__ == function.__name__
+        assert inspect.signature(made) == inspect.signature(function)
+        assert ledger.program(made) is made
 
 
 def test_what_was_declared_is_found(function):

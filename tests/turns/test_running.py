@@ -13,6 +13,7 @@ from ledger.turns.current import Running
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
 from ledger.turns.running import Run
+from ledger.turns.steps import Steps
 from ledger.turns.view import Start, View
 from tests.worlds import FakeWorld
 
@@ -34,7 +35,8 @@ class Scene:
         self.log.append(start.decide)
         self.turn = start.turn
         told = Running("c", self.turn, {}, list)
-        self.run = Run(self.log, self.program, told, start.claim, self.world)
+        steps = Steps(self.log, self.turn, start.claim, self.world)
+        self.run = Run(self.log, self.program, told, start.claim, self.world, steps)
 
     @property
     def ended(self):

@@ -1,74 +1,29 @@
-"""Conversations, awaitable: the same verbs as `ledger.open` gives, for code on an event loop.
-
-    chat = ledger.aio.open("alex", answer, store="chats")
-    async with chat.stream("Hi") as s:
-        async for piece in s:
-            ...
-
-Nothing here reads or writes a file on the loop: what may wait for a store is done by a bounded number
-of threads, and a store whose methods are coroutines is awaited on the caller's loop. A program that is
-async runs on the caller's loop; one that is not, in a thread.
-
-Each verb is the blocking one of `ledger.conversation`, done elsewhere and awaited. Only what waits for
-long is written here once more: a send that queues, an answer that is still being made.
-"""
+"""Conversations, awaitable: each verb is the blocking one, done by threads and awaited."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from inspect import BoundArguments
-from types import EllipsisType, TracebackType
+from types import EllipsisType
 from typing import Any, Self, TypeVar
 
 from ledger import conversation as blocking
+from ledger.aio.stream import Stream
+from ledger.aio.turn import Turn
+from ledger.aio.waiting import Begun, changed, do, result, stop_begun, undone
 from ledger.turn import TurnBase, outcome_of
-from ledger.turns import keeper, loops, stopping
-from ledger.turns.following import Following
-from ledger.turns.log import POLL_S, Log
+from ledger.turns import keeper, loops, resuming, stopping
+from ledger.turns.loops import over
 from ledger.turns.receipts import Receipt
+from ledger.turns.resuming import Crew, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike
-from ledger.views import Lineage, Rule, drawing
-from ledger.views.place import Sends
+from ledger.views import Lineage, drawing
 
 T = TypeVar("T")
-
-_SHORTEST_PAUSE_S = 0.02
-_LONGEST_PAUSE_S = 0.2
-
-
-def open(
-    id: str | None = None,
-    program: Callable[..., Any] | None = None,
-    *,
-    store: Any = None,
-    context: Rule | None = None,
-    sends: Sends = "queue",
-    rename: Mapping[str, str] | None = None,
-    earlier_without: Sequence[str] = (),
-    **settings: Any,
-) -> Conversation:
-    """Open a conversation by id, again or for the first time. Nothing is written by opening.
-
-    As `ledger.open`, for callers that await: `ledger.aio.open(...)`; to await it does no harm.
-    Args, Raises: as `ledger.open`.
-    """
-    return Conversation(
-        blocking.open(
-            id,
-            program,
-            store=store,
-            context=context,
-            sends=sends,
-            rename=rename,
-            earlier_without=earlier_without,
-            **settings,
-        )
-    )
 
 
 class Conversation:
@@ -176,11 +131,17 @@ class Conversation:
                     ...
 
         The turn is recorded when the stream is entered or awaited; then `s.turn` is it. Leaving
-        `async with` before the end, also by being cancelled, stops the turn.
+        `async with` before the end, also by being cancelled, stops the turn. Awaited only
+        (`s = await chat.stream(...)`), the turn runs to its end, whoever reads.
         Args, Raises: as `ledger.Conversation.stream`.
         """
         start, bound = self._maker.prepare(args, kwargs, request_id)
-        return Stream(self, start, bound)
+
+        async def begin() -> tuple[Turn, Run | None]:
+            run = await self._begin(start, bound)
+            return self._turn(start.made), run
+
+        return Stream(begin)
 
     async def tries(
         self, *args: Any, settings: Sequence[Mapping[str, Any]], **kwargs: Any
@@ -198,12 +159,12 @@ class Conversation:
                 runs += [run] if run is not None else []
             self._maker.stay(under)
             for run in runs:
-                await _over(run.outcome)
+                await over(run.outcome)
         except BaseException:
             for run in runs:
                 run.stop()
             for run in runs:
-                await _over(run.outcome)
+                await over(run.outcome)
             raise
         return [self._turn(start.turn) for start, _ in prepared]
 
@@ -255,6 +216,16 @@ class Conversation:
         """
         await self._do(lambda: self._inner.stop(turn, request_id=request_id))
 
+    async def resume_all(self, *, at_once: int = 32) -> list[Turn]:
+        """Go on with every turn that was interrupted, or that waited and has its answers.
+
+        Args, Returns: as `ledger.Conversation.resume_all`.
+        """
+        self._view.refuse_nested()
+        found = await self._do(lambda: resuming.resumable(self._log, self._view))
+        crew = await finish([Resumption(self._log, self._view, turn) for turn in found], at_once)
+        return [self._turn(resumption.turn) for resumption in crew.resumed]
+
     # -- beside the turns
 
     @property
@@ -285,7 +256,7 @@ class Conversation:
     # -- inside
 
     async def _do(self, work: Callable[[], T]) -> T:
-        return await _do(self._log, work)
+        return await do(self._log, work)
 
     async def _begin(self, start: Start, bound: BoundArguments) -> Run | None:
         """Record a turn once its place is free, and start its program; None: it repeats a turn.
@@ -296,7 +267,7 @@ class Conversation:
         self._view.refuse_nested()
         loop, context = asyncio.get_running_loop(), copy_context()
 
-        def begin() -> tuple[bool, Run | None]:
+        def begin() -> Begun:
             if self._maker.step(start) is None:
                 return False, None
             return True, self._maker.launch(start, bound, context, loop)
@@ -306,22 +277,17 @@ class Conversation:
                 loops.settle(self._log.store, loop)
                 job = keeper.in_pool(begin)
                 try:
-                    await _over(job)
+                    await over(job)
                 except asyncio.CancelledError:
                     start.cancelled = True
-                    await self._undo(job)
+                    # Not by this task: it may be cancelled again before the job is done.
+                    job.add_done_callback(stop_begun)
+                    await undone(job)
                     raise
                 made, run = job.result()
                 if made:
                     return run
                 await self._changed(blocking.WAIT_S)
-
-    async def _undo(self, job: Future[tuple[bool, Run | None]]) -> None:
-        await _over(job)
-        run = None if job.exception() is not None else job.result()[1]
-        if run is not None:
-            run.stop()
-            await _over(run.outcome)
 
     async def _make(self, making: Making) -> Turn:
         self._view.refuse_nested()
@@ -330,11 +296,11 @@ class Conversation:
         return self._turn(turn)
 
     async def _changed(self, timeout_s: float) -> None:
-        await _changed(self._log, timeout_s)
+        await changed(self._log, timeout_s)
 
     async def _answer(self, start: Start, run: Run | None) -> Any:
         if run is not None:
-            return await _result(run)
+            return await result(run)
         turn = self._turn(start.made)
         await turn.wait()
         return outcome_of(turn)
@@ -354,209 +320,13 @@ class Conversation:
         return f"<aio.Conversation {self.id}>"
 
 
-class Turn(TurnBase):
-    """One turn of a conversation, as its log was read last. Equal to any other view of the same turn.
-
-    Its properties never wait: what happens to a turn that runs elsewhere is seen after
-    `await turn.refresh()`. Values are fresh copies. Every output is also an attribute.
-    """
-
-    _state: str | None = None
-
-    async def refresh(self) -> Self:
-        """Read the log again. Returns: the turn itself."""
-        await self._now()
-        return self
-
-    async def _now(self) -> str:
-        self._state = await _do(self._log, lambda: self._view.state(self._log, self._id))
-        return self._state
-
-    def _present(self) -> str:
-        """As it was found last; no lock of another process is tried here."""
-        return self._state if self._state is not None else super()._present()
-
-    async def wait(self, timeout_s: float | None = None) -> str:
-        """Wait until it no longer runs, or the time is up. Returns: its state then."""
-        loop = asyncio.get_running_loop()
-        deadline = None if timeout_s is None else loop.time() + timeout_s
-        while (state := await self._now()) == "running":
-            left = blocking.WAIT_S
-            if deadline is not None:
-                left = min(left, deadline - loop.time())
-            if left <= 0:
-                break
-            await _changed(self._log, left)
-        return state
-
-    async def events(self, after: Mapping[str, Any] | None = None) -> AsyncIterator[dict[str, Any]]:
-        """Yield its events: those so far, then each as it comes, until it ends, waits or is interrupted.
-
-        Args, Raises: as `ledger.Turn.events`.
-        """
-        following = Following(self._log, self._view, self._id, after)
-        pause = _SHORTEST_PAUSE_S
-        while True:
-            events, over = await _do(self._log, following.step)
-            for event in events:
-                yield event
-            if over:
-                return
-            pause = _SHORTEST_PAUSE_S if events else min(pause * 1.5, _LONGEST_PAUSE_S)
-            await asyncio.sleep(pause)
-
-    async def stop(self) -> None:
-        """Stop it, wherever it runs: within a second it ends `stopped`. See `Conversation.stop`."""
-        await _do(self._log, lambda: stopping.stop(self._log, self._view, self._id))
-
-    async def abandon(self) -> None:
-        """End it `abandoned`: a turn that waits or was interrupted, and that nobody will go on with.
-
-        Raises: turn-state: it runs, or has ended otherwise.
-        """
-        await _do(self._log, lambda: stopping.abandon(self._log, self._view, self._id))
-
-
-class Stream:
-    """The answer of one turn in pieces, awaitable. Made by `Conversation.stream`.
-
-    Each iteration begins with the first piece.
-    """
-
-    def __init__(self, chat: Conversation, start: Start, bound: BoundArguments) -> None:
-        self._chat = chat
-        self._start = start
-        self._bound = bound
-        self._begun = False
-        self._run: Run | None = None
-
-    @property
-    def turn(self) -> Turn:
-        """The turn: recorded before its program was called. Raises: RuntimeError: not yet entered."""
-        if not self._begun:
-            raise RuntimeError("the turn is made when the stream is entered: async with, or await")
-        return self._chat._turn(self._start.made)
-
-    @property
-    async def result(self) -> Any:
-        """The answer, when the turn has ended. Raises: what the program raised; turn-stopped."""
-        await self._begin()
-        if self._run is None:
-            return await self._chat._answer(self._start, None)
-        await _over(self._run.outcome)
-        return self._run.outcome.result()
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the pieces, then raise what the program raised, if it did."""
-        await self._begin()
-        if self._run is None:
-            async for piece in _texts(self.turn):
-                yield piece
-            return
-        pieces, place, closed = self._run.running.pieces, 0, False
-        changed = asyncio.Event()
-        tell = _teller(changed.set)
-        pieces.listen(tell)
-        try:
-            while True:
-                changed.clear()
-                more, closed = pieces.after(place)
-                place += len(more)
-                for piece in more:
-                    yield piece
-                if closed:
-                    break
-                await changed.wait()
-        finally:
-            pieces.unlisten(tell)
-        self._run.outcome.result()
-
-    async def close(self) -> None:
-        """Stop the turn if it still runs, and wait until that is recorded. Again is no error."""
-        if self._run is not None and not self._run.outcome.done():
-            self._run.stop()
-            await _over(self._run.outcome)
-
-    def __await__(self) -> Generator[Any, Any, Self]:
-        """Make the turn; then give the stream."""
-        yield from self._begin().__await__()
-        return self
-
-    async def __aenter__(self) -> Self:
-        await self._begin()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    async def _begin(self) -> None:
-        if not self._begun:
-            self._run = await self._chat._begin(self._start, self._bound)
-            self._begun = True
-
-
-# -- waiting without blocking ----------------------------------------------------------------------
-
-
-async def _do(log: Log, work: Callable[[], T]) -> T:
-    """Have work that may wait for a store done by a thread."""
-    loops.settle(log.store, asyncio.get_running_loop())
-    job = keeper.in_pool(work)
-    await _over(job)
-    return job.result()
-
-
-async def _over(future: Future[Any]) -> None:
-    """Wait until something is done elsewhere, whatever came of it."""
-    over = asyncio.Event()
-    future.add_done_callback(_teller(over.set))
-    await over.wait()
-
-
-def _teller(tell: Callable[[], None]) -> Callable[..., None]:
-    """Return what calls back on the present loop, from any thread; nothing once that loop is closed."""
-    loop = asyncio.get_running_loop()
-
-    def call(*_: Any) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(tell)
-
-    return call
-
-
-async def _result(run: Run) -> Any:
-    """Wait for a turn's program; cancelled, stop the turn and wait until that is recorded."""
+async def finish(resumptions: list[Resumption], at_once: int) -> Crew:
+    """Go on with turns until all are over; cancelled, stop them first."""
+    crew = Crew(resumptions, copy_context(), asyncio.get_running_loop(), at_once=at_once)
     try:
-        await _over(run.outcome)
-    except asyncio.CancelledError:
-        run.stop()
-        await _over(run.outcome)
+        while not await loops.done(keeper.in_pool(crew.step)):
+            await asyncio.sleep(blocking.LOOK_S)
+    except BaseException:
+        crew.stop()
         raise
-    return run.outcome.result()
-
-
-async def _changed(log: Log, timeout_s: float) -> None:
-    """Wait until a log may have grown, or the time is up."""
-    loop = asyncio.get_running_loop()
-    deadline, pause = loop.time() + timeout_s, _SHORTEST_PAUSE_S
-    if not log.tells_at_once:
-        await asyncio.sleep(min(timeout_s, POLL_S))
-        return
-    while (left := deadline - loop.time()) > 0:
-        await asyncio.sleep(min(pause, left))
-        if await _do(log, log.moved):
-            return
-        pause = min(pause * 1.5, _LONGEST_PAUSE_S)
-
-
-async def _texts(turn: Turn) -> AsyncIterator[str]:
-    """Yield the pieces of a turn that runs elsewhere, or did."""
-    async for event in turn.events():
-        if event["kind"] == "text" and event["answer"] and event["call"] == turn.id:
-            yield event["text"]
-    outcome_of(await turn.refresh())
+    return crew

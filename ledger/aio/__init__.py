@@ -1,0 +1,104 @@
+"""Conversations, awaitable: the same verbs as `ledger.open` gives, for code on an event loop.
+
+    chat = ledger.aio.open("alex", answer, store="chats")
+    async with chat.stream("Hi") as s:
+        async for piece in s:
+            ...
+
+Nothing here reads or writes a file on the loop: what may wait for a store is done by a bounded number
+of threads, and a store whose methods are coroutines is awaited on the caller's loop. A program that is
+async runs on the caller's loop; one that is not, in a thread.
+
+Each verb is the blocking one of `ledger.conversation`, done elsewhere and awaited. Only what waits for
+long is written here once more: a send that queues, an answer that is still being made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ledger import conversation as blocking
+from ledger.aio.conversation import Conversation, finish
+from ledger.aio.stream import Stream
+from ledger.aio.turn import Turn
+from ledger.stores.resolve import store_for
+from ledger.turns import approving, keeper, loops, running
+from ledger.turns.loops import over
+from ledger.views import Rule
+from ledger.views.place import Sends
+
+__all__ = ["Conversation", "Stream", "Turn", "drain", "open", "resume_all"]
+
+
+def open(
+    id: str | None = None,
+    program: Callable[..., Any] | None = None,
+    *,
+    store: Any = None,
+    context: Rule | None = None,
+    sends: Sends = "queue",
+    rename: Mapping[str, str] | None = None,
+    earlier_without: Sequence[str] = (),
+    approve: approving.Rule | None = None,
+    remembers: Mapping[Any, Any] | None = None,
+    **settings: Any,
+) -> Conversation:
+    """Open a conversation by id, again or for the first time. Nothing is written by opening.
+
+    As `ledger.open`, for callers that await: `ledger.aio.open(...)`; to await it does no harm.
+    Args, Raises: as `ledger.open`.
+    """
+    return Conversation(
+        blocking.open(
+            id,
+            program,
+            store=store,
+            context=context,
+            sends=sends,
+            rename=rename,
+            earlier_without=earlier_without,
+            approve=approve,
+            remembers=_inner(remembers),
+            **settings,
+        )
+    )
+
+
+def _inner(remembers: Mapping[Any, Any] | None) -> dict[Any, Any]:
+    said = remembers or {}
+    return {getattr(who, "_inner", who): what for who, what in said.items()}
+
+
+async def resume_all(
+    store: Any, programs: Callable[..., Any] | Iterable[Callable[..., Any]], **how: Any
+) -> list[Turn]:
+    """Go on with every interrupted turn in a store that one of some programs made: after a deploy, say.
+
+    Args, Returns, Raises: as `ledger.resume_all`.
+    """
+    at_once = how.pop("at_once", 32)
+    kept_in = store_for(store)
+    loops.settle(kept_in, asyncio.get_running_loop())
+    found = await loops.done(keeper.in_pool(lambda: blocking.interrupted(kept_in, programs, how)))
+    crew = await finish([resumption for _, resumption in found], at_once)
+    return [Conversation(chat)._turn(r.turn) for chat, r in found if r in crew.resumed]
+
+
+async def drain(timeout_s: float | None = None) -> list[str]:
+    """Wait until none of this process's turns runs, or the time is up: before a worker goes.
+
+    Returns: the ids of the turns that still run. Their programs are not stopped.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = None if timeout_s is None else loop.time() + timeout_s
+    while left := running.all_here():
+        wait_s = None if deadline is None else max(deadline - loop.time(), 0)
+        ends = [asyncio.ensure_future(over(run.outcome)) for run in left]
+        _, late = await asyncio.wait(ends, timeout=wait_s)
+        for task in late:
+            task.cancel()
+        if late:
+            return [run.turn for run in running.all_here()]
+    return []

@@ -1,0 +1,134 @@
+"""A turn, awaitable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextvars import copy_context
+from typing import Any, Self
+
+from ledger import conversation as blocking
+from ledger.aio.waiting import (
+    LONGEST_PAUSE_S,
+    SHORTEST_PAUSE_S,
+    changed,
+    do,
+    result,
+    stop_begun,
+    undone,
+)
+from ledger.turn import TurnBase
+from ledger.turns import answering, keeper, loops, stopping
+from ledger.turns.following import Following
+from ledger.turns.loops import over
+from ledger.turns.resuming import Resumption
+from ledger.turns.running import Run
+
+
+class Turn(TurnBase):
+    """One turn of a conversation, as its log was read last. Equal to any other view of the same turn.
+
+    Its properties never wait: what happens to a turn that runs elsewhere is seen after
+    `await turn.refresh()`. Values are fresh copies. Every output is also an attribute.
+    """
+
+    _state: str | None = None
+
+    async def refresh(self) -> Self:
+        """Read the log again. Returns: the turn itself."""
+        await self._now()
+        return self
+
+    async def _now(self) -> str:
+        self._state = await do(self._log, lambda: self._view.state(self._log, self._id))
+        return self._state
+
+    def _present(self) -> str:
+        """As it was found last; no lock of another process is tried here."""
+        return self._state if self._state is not None else super()._present()
+
+    async def wait(self, timeout_s: float | None = None) -> str:
+        """Wait until it no longer runs, or the time is up. Returns: its state then."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        while (state := await self._now()) == "running":
+            left = blocking.WAIT_S
+            if deadline is not None:
+                left = min(left, deadline - loop.time())
+            if left <= 0:
+                break
+            await changed(self._log, left)
+        return state
+
+    async def events(self, after: Mapping[str, Any] | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Yield its events: those so far, then each as it comes, until it ends, waits or is interrupted.
+
+        Args, Raises: as `ledger.Turn.events`.
+        """
+        following = Following(self._log, self._view, self._id, after)
+        pause = SHORTEST_PAUSE_S
+        while True:
+            events, over = await do(self._log, following.step)
+            for event in events:
+                yield event
+            if over:
+                return
+            pause = SHORTEST_PAUSE_S if events else min(pause * 1.5, LONGEST_PAUSE_S)
+            await asyncio.sleep(pause)
+
+    async def resume(
+        self, *, results: Mapping[Any, Any] | None = None, rerun: Iterable[Any] = ()
+    ) -> Any:
+        """Go on with it in this process: it was interrupted, or waited and has its answers.
+
+        Cancelled, it ends `stopped`. Args, Returns, Raises: as `ledger.Turn.resume`.
+        """
+        self._view.refuse_nested()
+        resumption = Resumption(self._log, self._view, self._id, results=results, rerun=list(rerun))
+        loop, context = asyncio.get_running_loop(), copy_context()
+
+        def go_on() -> tuple[float | None, Run | None]:
+            wait_s = resumption.claim()
+            return wait_s, None if wait_s is not None else resumption.launch(context, loop)
+
+        while True:
+            loops.settle(self._log.store, loop)
+            job = keeper.in_pool(go_on)
+            try:
+                await over(job)
+            except asyncio.CancelledError:
+                job.add_done_callback(stop_begun)
+                await undone(job)
+                raise
+            wait_s, run = job.result()
+            if run is not None:
+                return await result(run)
+            await changed(self._log, wait_s or 0)
+
+    async def approve(
+        self, question: Any = None, *, by: str | None = None, reason: str | None = None
+    ) -> Self:
+        """Say yes to a question it waits for. Args, Returns, Raises: as `ledger.Turn.approve`."""
+        return await self._answer(question, "yes", by=by, reason=reason)
+
+    async def deny(
+        self, question: Any = None, *, reason: str | None = None, by: str | None = None
+    ) -> Self:
+        """Say no to a question it waits for. Args, Returns, Raises: as `ledger.Turn.deny`."""
+        return await self._answer(question, "no", by=by, reason=reason)
+
+    async def _answer(self, question: Any, verdict: str, **said: Any) -> Self:
+        log, view, turn = self._log, self._view, self._id
+        await do(log, lambda: answering.answer(log, view, turn, question, verdict, **said))
+        return await self.refresh()
+
+    async def stop(self) -> None:
+        """Stop it, wherever it runs: within a second it ends `stopped`. See `Conversation.stop`."""
+        await do(self._log, lambda: stopping.stop(self._log, self._view, self._id))
+
+    async def abandon(self) -> None:
+        """End it `abandoned`: a turn that waits or was interrupted, and that nobody will go on with.
+
+        Raises: turn-state: it runs, or has ended otherwise.
+        """
+        await do(self._log, lambda: stopping.abandon(self._log, self._view, self._id))

@@ -1,0 +1,301 @@
+"""Programs called inside a turn: helpers. They start fresh unless the conversation says that they remember.
+
+A helper runs in its caller's turn, at a place of its own in the tree of calls: its steps are recorded
+there, what it uses counts for the turn, and what it says in pieces is nobody's answer. One that
+remembers is shown its own earlier calls: those of the turns of this branch that are done, as their last
+attempts made them, and then those of this turn; or the latter alone.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, Literal, NamedTuple, get_args
+
+from ledger.records import canonical, kinds
+from ledger.turns import callables, current, keeper, loops
+from ledger.turns.current import Running
+from ledger.turns.programs import Program
+from ledger.turns.steps import Site, Steps
+from ledger.views import History
+
+Mode = Literal["conversation", "turn"]
+Key = tuple[str, str]
+"""A program, by its name and module."""
+
+
+class Memory(NamedTuple):
+    """What a helper is shown of its own earlier calls. Made by `remember`."""
+
+    mode: Mode
+    steps: bool = False
+    """Whether with the tools they called."""
+
+
+def remember(mode: Mode, *, steps: bool = False) -> Memory:
+    """Say what a helper is shown of its own earlier calls (`remembers=` of `open`).
+
+    Args: mode: `conversation`: those on this branch, in earlier turns and this one; `turn`: those in this
+    turn. steps: with the tool calls that they made, under `steps` in each row.
+    """
+    if mode not in get_args(Mode):
+        raise ValueError(f"a helper remembers 'conversation' or 'turn', not {mode!r}")
+    return Memory(mode, steps)
+
+
+class Remembering(NamedTuple):
+    """Who remembers what in the turns of a conversation."""
+
+    helpers: Mapping[Key, Memory] = {}
+    own: frozenset[str] = frozenset()
+    """The conversations that may be used inside its turns, as conversations of their own."""
+
+    @classmethod
+    def of(cls, remembers: Mapping[Any, Any]) -> Remembering:
+        """Read what a caller says: helper -> mode or Memory; conversation -> "own". Raises: TypeError."""
+        helpers: dict[Key, Memory] = {}
+        own = set()
+        for who, what in remembers.items():
+            if what == "own":
+                own.add(_conversation(who))
+            elif callable(who) and not hasattr(who, "continue_from"):
+                helpers[key_of(who)] = what if isinstance(what, Memory) else remember(what)
+            else:
+                raise TypeError(f"remembers maps programs to what they remember, not {who!r}")
+        return cls(helpers, frozenset(own))
+
+
+def _conversation(who: Any) -> str:
+    name = getattr(who, "id", None)
+    if not isinstance(name, str) or not hasattr(who, "continue_from"):
+        raise TypeError(f"only a conversation remembers its own, not {who!r}")
+    return name
+
+
+def key_of(function: Callable[..., Any]) -> Key:
+    """Return what a program is remembered under."""
+    return callables.name_of(function), callables.module_of(function)
+
+
+class Helper(Running):
+    """A helper's call, as its code sees it: the turn of its caller, its own memory."""
+
+    def __init__(
+        self, outer: Running, steps: Steps, site: Site, rows: list[dict[str, Any]]
+    ) -> None:
+        super().__init__(
+            outer.conversation,
+            outer.turn,
+            outer.settings,
+            lambda: copy.deepcopy(rows),
+            steps=steps,
+            site=site,
+            remembering=outer.remembering,
+            lookup=outer.lookup,
+        )
+        self._outer = outer
+
+    def note(self, *, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
+        """Add to the token counts of the turn; its model is for the turn's own program to say."""
+        super().note(model=model, usage=usage)
+        self._outer.note(usage=usage)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the turn was stopped."""
+        return self._outer.stopped
+
+    @property
+    def over(self) -> bool:
+        """Whether the turn has ended."""
+        return self._outer.over
+
+    @over.setter
+    def over(self, over: bool) -> None:
+        """It ends with its caller's turn."""
+
+
+class Call:
+    """One call of a helper, from its beginning to its record."""
+
+    def __init__(
+        self, outer: Running, steps: Steps, function: Callable[..., Any], args: Any, kwargs: Any
+    ) -> None:
+        self._steps = steps
+        self._program = _program(function)
+        _, self._inputs = self._program.bind(args, kwargs)
+        name = self._program.description.name
+        site = Site(outer.lookup.new_call(), steps.numbered(outer.site.site, name))
+        self._memory = outer.remembering.helpers.get(key_of(function))
+        self._shown = self._remembered(outer) if self._memory is not None else []
+        rows = [row for _, row in self._shown]
+        self.helper = Helper(outer, steps, site, rows)
+
+    def _remembered(self, outer: Running) -> list[tuple[str, dict[str, Any]]]:
+        assert self._memory is not None
+        history = outer.lookup.history()
+        before = earlier_calls(history, outer.turn) if self._memory.mode == "conversation" else []
+        description = self._program.description
+        key = description.name, description.module
+        mine = [c for c in (*before, *self._steps.calls()) if _made_by(c) == key]
+        return [(call["call"], _row(call, steps=self._memory.steps)) for call in mine]
+
+    def record(self, value: Any) -> None:
+        """Keep the call for later, if it is remembered. Raises: record-invalid, and as a step."""
+        if self._memory is None:
+            return
+        description = self._program.description
+        mark = {"steps": True} if self._memory.steps else {}
+        program = {"name": description.name, "module": description.module}
+        self._steps.keep_call(
+            self.helper.site,
+            program={**program, "signature": canonical.sha256(description.fields)},
+            lmcc={"inputs": self._inputs, "outputs": self._program.outputs(value), "steps": []},
+            saw=[{"call": call, **mark} for call, _ in self._shown],
+        )
+
+    def answer(self, returned: Any = None) -> Any:
+        """Return what a helper that is a generator answered."""
+        return self._program.streamed(self.helper.pieces.text, returned)
+
+
+@functools.lru_cache(maxsize=256)
+def _program(function: Callable[..., Any]) -> Program:
+    return Program(function)
+
+
+def earlier_calls(history: History, turn: str) -> list[dict[str, Any]]:
+    """Return the helpers' calls in the turns that are done before a turn, by their last attempts."""
+    parent = history.node(turn).parent
+    found = []
+    for before in history.branch(parent) if parent is not None else []:
+        node = history.node(before)
+        if node.ended is None or not node.done:
+            continue
+        for call in node.calls:
+            if call.attempt == node.ended.attempt:
+                where = call.seq, f"turn {before}"
+                found.append(
+                    {
+                        "call": call.call,
+                        "program": kinds.mapping(call.program, *where),
+                        "lmcc": kinds.mapping(call.lmcc, *where),
+                        "tools": kinds.mappings(call.tools, *where),
+                    }
+                )
+    return found
+
+
+def _made_by(call: Mapping[str, Any]) -> Key:
+    program = call["program"]
+    return str(program.get("name")), str(program.get("module"))
+
+
+def _row(call: Mapping[str, Any], *, steps: bool) -> dict[str, Any]:
+    lmcc = call["lmcc"]
+    row = {**_object(lmcc.get("inputs")), **_object(lmcc.get("outputs"))}
+    return {**row, "steps": list(call.get("tools") or [])} if steps else row
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+# -- what a declared program does when it is called --------------------------------------------------
+
+_ROOT: ContextVar[Any] = ContextVar("ledger_root", default=None)
+"""The program of a turn that is about to be called as such: its first call is no helper's."""
+
+
+def entering(function: Callable[..., Any]) -> None:
+    """Say in the present context that the next call of this program is the turn's own."""
+    _ROOT.set(callables.innermost(function))
+
+
+def begin(function: Callable[..., Any], args: Any, kwargs: Any) -> Call | None:
+    """Return the call that a program makes as a helper; None: it is a turn's own, or runs outside turns."""
+    running = current.running_turn()
+    if running is None or running.steps is None:
+        return None
+    if _ROOT.get() is not None and _ROOT.get() is callables.innermost(function):
+        _ROOT.set(None)
+        return None
+    return Call(running, running.steps, function, args, kwargs)
+
+
+def aware(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that is a helper where it is called inside a turn, and else what it was."""
+    kind = callables.kind_of(function)
+    made = {"async": _async, "generator": _generator, "async-generator": _async_generator}
+    return functools.wraps(function)(made.get(kind, _plain)(function))
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        helped = begin(function, args, kwargs)
+        if helped is None:
+            return function(*args, **kwargs)
+        with current.within(helped.helper):
+            value = function(*args, **kwargs)
+        helped.record(value)
+        return value
+
+    return call
+
+
+def _async(function: Callable[..., Any]) -> Callable[..., Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        helped = begin(function, args, kwargs)
+        if helped is None:
+            return await function(*args, **kwargs)
+        with current.within(helped.helper):
+            value = await function(*args, **kwargs)
+        await loops.done(keeper.in_pool(lambda: helped.record(value)))
+        return value
+
+    return call
+
+
+def _generator(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        helped = begin(function, args, kwargs)
+        if helped is None:
+            return (yield from function(*args, **kwargs))
+        pieces, value = function(*args, **kwargs), None
+        while True:
+            with current.within(helped.helper):
+                try:
+                    piece = next(pieces)
+                except StopIteration as end:
+                    value = end.value
+                    break
+                helped.helper.emit(piece)
+            yield piece
+        helped.record(helped.answer(value))
+        return value
+
+    return call
+
+
+def _async_generator(function: Callable[..., Any]) -> Callable[..., Any]:
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        helped = begin(function, args, kwargs)
+        pieces = function(*args, **kwargs)
+        if helped is None:
+            async for piece in pieces:
+                yield piece
+            return
+        while True:
+            with current.within(helped.helper):
+                try:
+                    piece = await anext(pieces)
+                except StopAsyncIteration:
+                    break
+                helped.helper.emit(piece)
+            yield piece
+        record = helped.answer()
+        await loops.done(keeper.in_pool(lambda: helped.record(record)))
+
+    return call
