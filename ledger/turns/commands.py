@@ -444,7 +444,7 @@ def _asked(node: Node, question: Any) -> dict[str, Any]:
         answered = isinstance(question, Mapping) and dict(question) in known
         reason = (
             "that question was answered already"
-            if answered
+            if answered or not still_open
             else "the answer names several questions; name one"
             if fits
             else "the answer names no open question"
