@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ledger.cli import reading, removing, running, writing
+from ledger.cli import asking, reading, removing, resuming, running, writing
 from ledger.cli.output import (
     OutputClosed,
     OutputFailed,
@@ -68,6 +68,8 @@ def _options(
 reading.add_to(app)
 writing.add_to(app)
 running.add_to(app)
+asking.add_to(app)
+resuming.add_to(app)
 removing.add_to(app)
 
 

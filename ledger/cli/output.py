@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ import typer
 
 from ledger.conversation import Conversation
 from ledger.conversation import open as open_conversation
-from ledger.errors import ConversationUnknown, LedgerError
+from ledger.errors import ConversationUnknown, LedgerError, TurnUnknown
 from ledger.stores.folder import FolderStore
 from ledger.stores.verify import Report
 from ledger.turn import Turn
@@ -28,6 +29,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 TurnName = Annotated[
     str,
     typer.Argument(help="A turn: its number, its id, or a part of its id.", show_default=False),
+]
+MaybeTurn = Annotated[
+    str | None,
+    typer.Argument(
+        help="A turn: its number, its id, or a part of its id; default: the head.",
+        show_default=False,
+    ),
 ]
 
 T = TypeVar("T")
@@ -170,6 +178,14 @@ def named(chat: Conversation, turn: str) -> Turn:
     return chat.turn(turn)
 
 
+def named_or_head(chat: Conversation, turn: str | None) -> Turn:
+    """Return the turn a person names, or the head. Raises: turn-unknown."""
+    found = chat.head if turn is None else named(chat, turn)
+    if found is None:
+        raise TurnUnknown(conversation=chat.id, turn="head", reason="is none: it has no turns yet")
+    return found
+
+
 def width() -> int:
     """Return how many columns there are; 80 where nobody says."""
     return shutil.get_terminal_size((80, 24)).columns
@@ -244,6 +260,8 @@ def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
         "model": turn.model,
         "usage": turn.usage,
         "error": turn.error,
+        "waiting": turn.waiting,
+        "unfinished": may_have_run(turn),
         "started": moment(turn.started),
         "ended": moment(turn.ended),
         "seconds": turn.seconds,
@@ -266,6 +284,7 @@ def turn_text(turn: Turn, *, whole: bool = False) -> str:
         lines += block("<… ", turn.partial)
     if turn.error:
         lines.append(f"! {turn.error.get('type')}: {turn.error.get('message', '')}")
+    lines += needs(turn)
     if whole:
         lines += _facts(turn)
     return "\n".join(printable(line, lines=True) for line in lines)
@@ -278,6 +297,63 @@ def asked(turn: Turn) -> list[str]:
         for name, value in turn.inputs.items()
         for line in block("> " if name == "message" else f"{name} > ", value)
     ]
+
+
+def needs(turn: Turn) -> list[str]:
+    """Return the lines of what a turn needs a person for: open questions, tools that may have run."""
+    questions, tools = turn.waiting, may_have_run(turn)
+    asked = [line for q in questions for line in question(q, questions)]
+    ran = [line for tool in tools for line in _unfinished(tool, handle(tool, tools))]
+    return [*asked, *ran]
+
+
+def _unfinished(tool: Mapping[str, Any], name: str) -> list[str]:
+    says = f"--result {name}=JSON says what it gave, --rerun {name} runs it again"
+    return [*block("* ", called(tool)), f"  it may have run, begun {tool['at']}; {says}"]
+
+
+def question(asked: Mapping[str, Any], among: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of a question: exactly the call that it is about, and what names it."""
+    does = {"changes": "changes things", "reads": "only reads"}.get(str(asked.get("effects")))
+    told = [
+        f"question {handle(asked, among)}",
+        f"path {asked.get('path')}",
+        *([does] if does else []),
+        *([str(asked["question"])] if asked.get("question") else []),
+    ]
+    return [*block("? ", called(asked)), "  " + " · ".join(told)]
+
+
+def called(asked: Mapping[str, Any]) -> str:
+    """Return a tool call as recorded, its name and input."""
+    return f"{asked.get('name')} {_compact(asked.get('input'))}"
+
+
+def may_have_run(turn: Turn) -> list[dict[str, Any]]:
+    """Return the tool calls of which a person has to say what became of them; none of a turn that runs."""
+    return turn.unfinished if turn.state in ("waiting", "interrupted") else []
+
+
+def handle(step: Mapping[str, Any], among: Iterable[Mapping[str, Any]]) -> str:
+    """Return what names a step of a turn, and no other of them, on a command line."""
+    others = [handles(other) for other in among]
+    mine = handles(step)
+    return next((n for n in mine if sum(n in names for names in others) == 1), mine[-1])
+
+
+def handles(step: Mapping[str, Any]) -> list[str]:
+    """Return what names a question or tool call: its own id, its number, its path, its place.
+
+    An id that a shell would read otherwise is left out: `#1` would be a comment.
+    """
+    id, number = str(step.get("id") or ""), str(step.get("invocation"))
+    own = [id] if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*", id) else []
+    path = [str(step["path"])] if step.get("path") else []
+    return [*own, number, *path, f"{step.get('site')}:{number}"]
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def answer_mark(name: str) -> str:

@@ -13,11 +13,13 @@ import typer
 from ledger.cli.output import (
     Id,
     Json,
+    MaybeTurn,
     TurnName,
     asked,
     conversation,
     heading,
     named,
+    needs,
     say,
     say_json,
     say_now,
@@ -38,14 +40,6 @@ RECORD_S = 1.0
 """How long the record of a turn's end may come after its last event."""
 STOP_S = 5.0
 """How long `stop` waits for the end: several times what a stop takes that arrives."""
-
-MaybeTurn = Annotated[
-    str | None,
-    typer.Argument(
-        help="A turn: its number, its id, or a part of its id; default: the head.",
-        show_default=False,
-    ),
-]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -102,8 +96,7 @@ def _show(turn: Turn, events: Iterator[Event], place: Place | None) -> None:
     """Print a turn from its heading on, or what comes after a place: then the heading was printed before."""
     screen = Screen(width=width(), from_start=place is None)
     if place is None:
-        lines = [heading(turn), *asked(turn)]
-        say_now("".join(printable(line, lines=True) + "\n" for line in lines))
+        say_now(beginning(turn))
     try:
         for event in events:
             say_now(screen.show(event))
@@ -113,16 +106,34 @@ def _show(turn: Turn, events: Iterator[Event], place: Place | None) -> None:
         rest = "" if place is None else "; --after {writer:.0f}:{seq:.0f} shows the rest"
         warn(f"turn {turn.ordinal} is no longer watched{rest.format(**place or {})}", as_json=False)
         raise
-    say_now(screen.end() + _standing(turn) + "\n")
+    say_now(screen.end() + standing(turn))
 
 
-def _standing(turn: Turn) -> str:
+def beginning(turn: Turn) -> str:
+    """Return what is printed of a turn before its events."""
+    return _lines([heading(turn), *asked(turn)])
+
+
+def standing(turn: Turn) -> str:
+    """Return what is printed of a turn after its events: how it stands, what it needs a person for."""
     state = turn.wait(RECORD_S)
+    lines, told = needs(turn), f"[{state}]"
     if state == "waiting":
-        return f"[waiting] for {len(turn.waiting)} answer(s) of a person"
-    if state == "interrupted":
-        return f"[interrupted] its process died; {_way_out(turn)}"
-    return f"[{state}]"
+        told += f" for {len(turn.waiting)} answer(s) of a person"
+        told += f"; {going_on(turn)}" if not turn.waiting else ""
+    elif state == "interrupted":
+        told += f" its process died; {going_on(turn)}, {_way_out(turn)}"
+    return _lines([*lines, told])
+
+
+def _lines(lines: list[str]) -> str:
+    return "".join(printable(line, lines=True) + "\n" for line in lines)
+
+
+def going_on(turn: Turn) -> str:
+    """Return how a person goes on with a turn."""
+    command = f"turn-ledger resume {turn.conversation} {turn.ordinal} --program MODULE:FUNCTION"
+    return f"`{command}` goes on with it"
 
 
 def stop(

@@ -14,7 +14,7 @@ EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 FRACTIONS = "6955bd00-aaaa-4bbb-8ccc-000000000001"
 COMMANDS = (
     "import list tree log show lineage heads head add merge export verify repair doctor "
-    "watch stop abandon forget delete"
+    "watch stop abandon approve deny resume forget delete"
 )
 
 
