@@ -490,7 +490,8 @@ def resume_all(
     conversations are opened with (`approve`, `remembers`, settings), and `at_once` as in
     `Conversation.resume_all`.
     Returns: the turns that were gone on with here, as they are now.
-    Raises: store-unsupported: the store does not list its conversations; TypeError.
+    Raises: store-unsupported: the store does not list its conversations; TypeError. Other store errors,
+    after the turns that could be gone on with are over.
     """
     at_once = how.pop("at_once", 32)
     found = interrupted(store, programs, how)

@@ -136,6 +136,7 @@ class Crew:
         self._loop = loop
         self._at_once = at_once
         self._runs: list[Run] = []
+        self._error: Exception | None = None
         self.resumed: list[Resumption] = []
         """Those that this process went on with."""
 
@@ -143,6 +144,7 @@ class Crew:
         """Claim and start what can be now. Returns: whether all of it is over.
 
         A turn that somebody else went on with, or that cannot be gone on with, is left alone.
+        Raises: the first store error that a claim met, when the other turns are over.
         """
         for resumption in list(self._left):
             if sum(not run.outcome.done() for run in self._runs) >= self._at_once:
@@ -153,10 +155,17 @@ class Crew:
             except _LEFT_ALONE:
                 self._left.remove(resumption)
                 continue
+            except Exception as error:  # One log that fails is no reason to stop the others.
+                self._left.remove(resumption)
+                self._error = self._error or error
+                continue
             self._left.remove(resumption)
             self.resumed.append(resumption)
             self._runs.append(resumption.launch(self._context.copy(), self._loop))
-        return not self._left and all(run.outcome.done() for run in self._runs)
+        over = not self._left and all(run.outcome.done() for run in self._runs)
+        if over and self._error is not None:
+            raise self._error
+        return over
 
     def stop(self) -> None:
         """Stop all that runs, and start no more."""
