@@ -18,6 +18,11 @@ from contextvars import Context
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from ledger.errors import StoreIO
+
+LOOK_S = 0.5
+"""How often it is asked whether a loop still runs that is waited for."""
+
 T = TypeVar("T")
 Loop = asyncio.AbstractEventLoop
 
@@ -104,7 +109,40 @@ def result_of(awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
     async def given() -> Any:
         return await awaitable
 
-    return asyncio.run_coroutine_threadsafe(given(), loop).result()
+    coroutine = given()
+    try:
+        return _wait(asyncio.run_coroutine_threadsafe(coroutine, loop), loop)
+    except (RuntimeError, StoreIO) as error:
+        # On a loop that ended it was never begun, and will not be.
+        for left in (coroutine, awaitable):
+            if inspect.iscoroutine(left) and inspect.getcoroutinestate(left) == "CORO_CREATED":
+                left.close()
+        if loop.is_closed() and not isinstance(error, StoreIO):
+            raise _gone() from error
+        raise
+
+
+def _wait(future: Future[Any], loop: asyncio.AbstractEventLoop) -> Any:
+    """Wait for what a loop does, and not for ever for a loop that does nothing any more."""
+    stood_still = False
+    while True:
+        try:
+            return future.result(LOOK_S)
+        except TimeoutError:
+            if future.done():  # The error is what the loop has to say.
+                return future.result()
+        if loop.is_running():
+            stood_still = False
+        elif stood_still:
+            future.cancel()
+            raise _gone()
+        else:
+            stood_still = True
+
+
+def _gone() -> StoreIO:
+    reason = "the event loop that it was used on does not run any more"
+    return StoreIO(where="what is awaited", reason=reason)
 
 
 def teller(tell: Callable[[], None]) -> Callable[..., None]:
