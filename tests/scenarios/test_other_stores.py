@@ -126,10 +126,6 @@ def test_a_stop_is_seen_in_time(face, store):
 
 def test_many_senders(store):
     """Threads and tasks of one process make one line in it."""
-    if isinstance(store, Coroutines):
-        pytest.skip(
-            "which loop is its own, when two loops are the first to use it, is a test of its own"
-        )
     crowd.mixed(store, workers=3, each=4)
     crowd.check_one_line(store, 24)
 
