@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import wait
+from contextlib import suppress
 from contextvars import copy_context
 from inspect import BoundArguments
 from types import EllipsisType
@@ -414,9 +415,16 @@ class Conversation:
 
     def _begin(self, start: Start, bound: BoundArguments) -> Run | None:
         """Record a turn once its place is free, and start its program; None: it repeats a turn."""
-        with stopping.waiting(start, start.request_id):
-            self._make(start)
-        return self._maker.launch(start, bound, copy_context())
+        try:
+            with stopping.waiting(start, start.request_id):
+                self._make(start)
+            return self._maker.launch(start, bound, copy_context())
+        except Exception:
+            raise
+        except BaseException:  # Interrupted, between any two steps.
+            with suppress(Exception):
+                self._maker.leave(start, LAST_S)
+            raise
 
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; or find the turn it repeats."""
