@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import wait
 from contextlib import suppress
 from contextvars import copy_context
 from inspect import BoundArguments
@@ -264,11 +263,13 @@ class Conversation:
                 run = self._begin(start, bound)
                 runs += [run] if run is not None else []
             self._maker.stay(under)
-            wait([run.outcome for run in runs])
+            for run in runs:
+                run.wait()
         except BaseException:
             for run in runs:
                 run.stop()
-            wait([run.outcome for run in runs], LAST_S)
+            for run in runs:
+                run.wait(LAST_S)
             raise
         return [self._turn(start.turn) for start, _ in starts]
 
@@ -451,9 +452,9 @@ class Conversation:
 def result(run: Run) -> Any:
     """Wait for a turn's program and return what it returned; interrupted, stop the turn first."""
     try:
-        wait([run.outcome])
+        run.wait()
     except BaseException:
         run.stop()
-        wait([run.outcome], LAST_S)
+        run.wait(LAST_S)
         raise
     return run.outcome.result()

@@ -7,7 +7,6 @@ awaiting one on its loop; so both make turns by the same steps and cannot drift 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import wait
 from contextvars import Context
 from inspect import BoundArguments
 from types import EllipsisType
@@ -180,7 +179,7 @@ class Maker:
             self._log.append(start.unsend)
         else:
             run.stop()
-            wait([run.outcome], timeout_s)
+            run.wait(timeout_s)
 
     def _scribe(
         self, start: Start, program: programs.Program, told: current.Running
