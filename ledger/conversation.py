@@ -455,6 +455,7 @@ def result(run: Run) -> Any:
         run.wait()
     except BaseException:
         run.stop()
-        run.wait(LAST_S)
+        if not run.outcome.done():
+            run.wait(LAST_S)
         raise
     return run.outcome.result()

@@ -97,7 +97,7 @@ def test_an_interrupt_while_a_send_waits(tmp_path, face):
 def test_an_interrupt_at_any_moment(tmp_path, face):
     """Interrupted at any moment of a send, a process leaves a turn that is stopped or done, or none."""
     found = set()
-    for round_ in range(8):
+    for round_ in range(5):
         folder = tmp_path / str(round_)
         with process("call", folder, face, "awaited") as running:
             until(lambda folder=folder: folder.exists(), "the first write")
