@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import wait
+from contextlib import suppress
 from contextvars import copy_context
 from inspect import BoundArguments
 from types import EllipsisType
@@ -263,11 +263,13 @@ class Conversation:
                 run = self._begin(start, bound)
                 runs += [run] if run is not None else []
             self._maker.stay(under)
-            wait([run.outcome for run in runs])
+            for run in runs:
+                run.wait()
         except BaseException:
             for run in runs:
                 run.stop()
-            wait([run.outcome for run in runs], LAST_S)
+            for run in runs:
+                run.wait(LAST_S)
             raise
         return [self._turn(start.turn) for start, _ in starts]
 
@@ -414,9 +416,16 @@ class Conversation:
 
     def _begin(self, start: Start, bound: BoundArguments) -> Run | None:
         """Record a turn once its place is free, and start its program; None: it repeats a turn."""
-        with stopping.waiting(start, start.request_id):
-            self._make(start)
-        return self._maker.launch(start, bound, copy_context())
+        try:
+            with stopping.waiting(start, start.request_id):
+                self._make(start)
+            return self._maker.launch(start, bound, copy_context())
+        except Exception:
+            raise
+        except BaseException:  # Interrupted, between any two steps.
+            with suppress(Exception):
+                self._maker.leave(start, LAST_S)
+            raise
 
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; or find the turn it repeats."""
@@ -443,9 +452,10 @@ class Conversation:
 def result(run: Run) -> Any:
     """Wait for a turn's program and return what it returned; interrupted, stop the turn first."""
     try:
-        wait([run.outcome])
+        run.wait()
     except BaseException:
         run.stop()
-        wait([run.outcome], LAST_S)
+        if not run.outcome.done():
+            run.wait(LAST_S)
         raise
     return run.outcome.result()

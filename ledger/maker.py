@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ledger import merging
 from ledger.records import kinds
 from ledger.turn import Turn, TurnBase
-from ledger.turns import calling, commands, content, current, loops, programs
+from ledger.turns import calling, commands, content, current, loops, programs, running
 from ledger.turns.log import Log
 from ledger.turns.running import Run
 from ledger.turns.scribe import Scribe
@@ -160,24 +160,34 @@ class Maker:
         program = self._view.program
         assert program is not None
         turn = start.turn
-        running = current.Running(
+        told = current.Running(
             self._view.conversation, turn, start.settings, lambda: self._earlier(turn)
         )
-        scribe = self._scribe(start, program, running)
-        run = Run(self._log, program, running, start.claim, self._view.world, scribe)
+        scribe = self._scribe(start, program, told)
+        run = Run(self._log, program, told, start.claim, self._view.world, scribe)
         try:
             calling.start(run, bound, context, loop)
-        except BaseException as error:  # No thread can be had: then that is how the turn ended.
+        except Exception as error:  # No thread can be had: then that is how the turn ended.
             run.fail(error)
         return run
 
+    def leave(self, start: Start, timeout_s: float) -> None:
+        """Have a turn end `stopped` whose caller was interrupted on the way to it, wherever that was."""
+        start.cancelled = True
+        run = running.find(start.turn)
+        if run is None:
+            self._log.append(start.unsend)
+        else:
+            run.stop()
+            run.wait(timeout_s)
+
     def _scribe(
-        self, start: Start, program: programs.Program, running: current.Running
+        self, start: Start, program: programs.Program, told: current.Running
     ) -> Scribe | None:
         events = self._log.events
         if events is None:
             return None
-        described, pieces = program.description, running.pieces
+        described, pieces = program.description, told.pieces
         scribe = Scribe(events, start.turn, described, pieces, self._view.world)
         saw = kinds.mappings(self._log.history.node(start.turn).record.saw)
         scribe.begin(start.inputs, saw)

@@ -62,6 +62,8 @@ def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None
         elif inspect.isawaitable(value):
             value = loops.result_of(value, loop or loops.background())
     except BaseException as error:
+        if isinstance(error, loops.LoopEnded):
+            run.running.ask_to_stop()  # As a task that is cancelled: see `_on_loop`.
         run.fail(error)
     else:
         run.finish(value)

@@ -62,6 +62,9 @@ class Run:
         self._begun = time.perf_counter()
         self._lock = threading.Lock()
         self._taken = False
+        self._over = threading.Lock()
+        """Held until it is over. A bare lock: see `wait`."""
+        self._over.acquire()
         self._seen = log.position
         self._reading = False
         self._renewed = world.monotonic()
@@ -75,6 +78,15 @@ class Run:
     def turn(self) -> str:
         """The turn's id."""
         return self.running.turn
+
+    def wait(self, timeout_s: float = -1) -> None:
+        """Block until its outcome is there, or for some seconds. An interrupt may come at any moment.
+
+        Who waits on a future holds its lock for moments; an interrupt in one of them would leave it held,
+        and the turn could never end.
+        """
+        if self._over.acquire(timeout=timeout_s):
+            self._over.release()
 
     # -- told by the program's side
 
@@ -256,6 +268,7 @@ class Run:
             self.outcome.set_exception(error)
         else:
             self.outcome.set_result(value)
+        self._over.release()
         self.running.pieces.close()
 
     def _check_process(self) -> None:
