@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import wait
+from contextlib import suppress
 from contextvars import copy_context
 from inspect import BoundArguments
 from types import EllipsisType
@@ -285,11 +285,13 @@ class Conversation:
                 run = self._begin(start, bound)
                 runs += [run] if run is not None else []
             self._maker.stay(under)
-            wait([run.outcome for run in runs])
+            for run in runs:
+                run.wait()
         except BaseException:
             for run in runs:
                 run.stop()
-            wait([run.outcome for run in runs], running.LAST_S)
+            for run in runs:
+                run.wait(running.LAST_S)
             raise
         return [self._turn(start.turn) for start, _ in starts]
 
@@ -454,9 +456,16 @@ class Conversation:
 
     def _begin(self, start: Start, bound: BoundArguments) -> Run | None:
         """Record a turn once its place is free, and start its program; None: it repeats a turn."""
-        with stopping.waiting(start, start.request_id):
-            self._make(start)
-        return self._maker.launch(start, bound, copy_context())
+        try:
+            with stopping.waiting(start, start.request_id):
+                self._make(start)
+            return self._maker.launch(start, bound, copy_context())
+        except Exception:
+            raise
+        except BaseException:  # Interrupted, between any two steps.
+            with suppress(Exception):
+                self._maker.leave(start, running.LAST_S)
+            raise
 
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; or find the turn it repeats."""

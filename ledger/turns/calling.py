@@ -68,6 +68,8 @@ def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None
         if isinstance(error, Paused):
             while not (run.steps.quiet or run.running.stopped):
                 time.sleep(0.005)
+        if isinstance(error, loops.LoopEnded):
+            run.running.ask_to_stop()  # As a task that is cancelled: see `_on_loop`.
         run.fail(error)
     else:
         run.finish(value)

@@ -63,7 +63,7 @@ def launch(
     run = Run(log, launch.program, running, claim, world, steps, scribe)
     try:
         calling.start(run, launch.bound, context, loop)
-    except BaseException as error:
+    except Exception as error:  # No thread can be had: then that is how the turn ended.
         run.fail(error)
     return run
 

@@ -72,6 +72,9 @@ class Run:
         self._begun = time.perf_counter()
         self._lock = threading.Lock()
         self._taken = False
+        self._over = threading.Lock()
+        """Held until it is over. A bare lock: see `wait`."""
+        self._over.acquire()
         self._seen = log.position
         self._reading = False
         self._renewed = world.monotonic()
@@ -85,6 +88,15 @@ class Run:
     def turn(self) -> str:
         """The turn's id."""
         return self.running.turn
+
+    def wait(self, timeout_s: float = -1) -> None:
+        """Block until its outcome is there, or for some seconds. An interrupt may come at any moment.
+
+        Who waits on a future holds its lock for moments; an interrupt in one of them would leave it held,
+        and the turn could never end.
+        """
+        if self._over.acquire(timeout=timeout_s):
+            self._over.release()
 
     # -- told by the program's side
 
@@ -311,6 +323,7 @@ class Run:
             self.outcome.set_exception(error)
         else:
             self.outcome.set_result(value)
+        self._over.release()
         self.running.pieces.close()
 
     def _check_process(self) -> None:
@@ -334,10 +347,11 @@ LAST_S = 5.0
 def result(run: Run) -> Any:
     """Wait for a turn's program and return what it returned; interrupted, stop the turn first."""
     try:
-        wait([run.outcome])
+        run.wait()
     except BaseException:
         run.stop()
-        wait([run.outcome], LAST_S)
+        if not run.outcome.done():
+            run.wait(LAST_S)
         raise
     return run.outcome.result()
 
