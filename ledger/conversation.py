@@ -277,6 +277,8 @@ class Conversation:
         Returns: the turns, ended, in the order of `settings`.
         Raises: as `send`, before any program runs.
         """
+        if not settings:
+            return []
         under = Siblings()
         starts = self._maker.tries(args, kwargs, settings, under)
         runs: list[Run] = []

@@ -16,9 +16,9 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
 from contextvars import Context
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from ledger.errors import StoreUnknown
+from ledger.turns.identity import ByIdentity
 
 LOOK_S = 0.1
 """How often who waits for something on an event loop looks whether that loop is still there."""
@@ -198,7 +198,7 @@ async def done(future: Future[T]) -> T:
     return future.result()
 
 
-_homes: WeakKeyDictionary[Any, asyncio.AbstractEventLoop] = WeakKeyDictionary()
+_homes: ByIdentity[asyncio.AbstractEventLoop] = ByIdentity()
 
 
 def settle(store: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -206,7 +206,7 @@ def settle(store: Any, loop: asyncio.AbstractEventLoop) -> None:
     if is_awaitable(store):
         home = _homes.get(store)
         if home is None or _is_over(home):
-            _homes[store] = loop
+            _homes.set(store, loop)
 
 
 def is_awaitable(store: Any) -> bool:
@@ -233,7 +233,8 @@ class Bridge:
             for _ in range(TRIES):
                 settle(self.store, background())
                 try:
-                    return result_of(_given(found, args, kwargs), _homes[self.store])
+                    home = _homes.get(self.store) or background()
+                    return result_of(_given(found, args, kwargs), home)
                 except LoopEnded as error:
                     ended = error
                 if ended.begun and name not in READS:

@@ -252,6 +252,8 @@ class Making(ABC):
         """
         if self.cancelled:
             raise Cancelled(turn=self.turn)
+        if self.turn in history:
+            raise RuntimeError(f"turn {self.turn} was recorded already; a send is made once")
         self.repeats = self._repeats(history)
         if self.repeats is not None:
             return []
