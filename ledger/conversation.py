@@ -462,9 +462,8 @@ class Conversation:
             with stopping.waiting(start, start.request_id):
                 self._make(start)
             return self._maker.launch(start, bound, copy_context())
-        except Exception:
-            raise
-        except BaseException:  # Interrupted, between any two steps.
+        except BaseException:
+            # It may have come between any two steps: a signal's handler raises where it likes.
             with suppress(Exception):
                 self._maker.leave(start, running.LAST_S)
             raise
