@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ledger.turns import keeper, loops
+from ledger.turns import loops
+from ledger.turns.pool import in_pool
 from ledger.turns.steps import Begun, Steps
 
 
@@ -30,7 +31,7 @@ def step(steps: Steps, begin: Callable[[], Begun], call: Callable[[], Any]) -> A
 
 async def _awaited(steps: Steps, begin: Callable[[], Begun], call: Callable[[], Any]) -> Any:
     with steps.under_way():
-        begun = await loops.done(keeper.in_pool(begin))
+        begun = await loops.done(in_pool(begin, steps.lane))
         if begun.known:
             return begun.value
         if inspect.iscoroutinefunction(call):
@@ -38,7 +39,7 @@ async def _awaited(steps: Steps, begin: Callable[[], Begun], call: Callable[[], 
         else:
             value = await asyncio.to_thread(call)
             value = await value if inspect.isawaitable(value) else value
-        return await loops.done(keeper.in_pool(lambda: steps.end(begun, value)))
+        return await loops.done(in_pool(lambda: steps.end(begun, value), steps.lane))
 
 
 async def quiet(steps: Steps, given_up: Callable[[], bool]) -> None:
