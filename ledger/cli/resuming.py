@@ -8,7 +8,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import wait
 from contextvars import copy_context
 from typing import Annotated, Any
 
@@ -197,7 +196,7 @@ def _need_rule(turns: list[Turn], approve: str | None) -> None:
     Else the tools after the one that was approved would run without anybody's yes.
     """
     for turn in turns:
-        if approve is None and turn._node.waits:
+        if approve is None and (turn._node.waits or turn._node.approvals):
             raise typer.BadParameter(
                 f"turn {turn.ordinal} of {turn.conversation} asks a person about its tools: say which with "
                 "--approve changes, all, their names, or none"
@@ -245,15 +244,15 @@ def _resume(
     run = resumption.launch(copy_context())
     try:
         if as_json:
-            wait([run.outcome])
+            run.wait()
         else:
             _show(turn)
     except OutputClosed:
-        wait([run.outcome])  # Whether anybody reads is nothing to the turn.
+        run.wait()  # Whether anybody reads is nothing to the turn.
         raise
     except BaseException:
         run.stop()
-        wait([run.outcome], LAST_S)
+        run.wait(LAST_S)
         raise
     _conclude(turn, run)
     if as_json:
@@ -274,7 +273,7 @@ def _show(turn: Turn) -> None:
 
 def _conclude(turn: Turn, run: Run) -> None:
     """Raise why a turn was not gone on with to its end or its next question."""
-    wait([run.outcome])
+    run.wait()
     error = run.outcome.exception()
     if error is not None and turn.state not in SETTLED:
         raise error

@@ -65,7 +65,8 @@ def no_program(*messages):
 number = 5
 
 if __name__ == "__main__":
-    chat = ledger.open("alex", globals()[sys.argv[1]], store="store", approve=sys.argv[3] or None)
+    rule = (lambda question: True) if sys.argv[3] == "yes" else sys.argv[3] or None
+    chat = ledger.open("alex", globals()[sys.argv[1]], store="store", approve=rule)
     try:
         chat(sys.argv[2])
     except ledger.LedgerError as error:
@@ -251,6 +252,15 @@ def test_who_asked_is_not_run_unasked(app, cli, alex):
     cli("approve", "alex")
     cli("resume", "alex", "--program", "app:answer", "--approve", "none")
     assert ran() == ["refund 1", "refund 2"]
+
+
+def test_a_rule_that_answered_at_once_counts(app, cli, alex):
+    """A turn whose questions a function answered is not gone on with unasked, either."""
+    app("answer", "refund=1 look=2", approve="yes", dies="look 2")
+    code, out, err = cli("resume", "alex", "--program", "app:answer")
+    assert (code, out, "asks a person" in err) == (2, "", True)
+    assert cli("resume", "alex", "--program", "app:answer", "--approve", "changes")[0] == 0
+    assert (ran(), alex.turn(1).state) == (["refund 1", "look 2", "look 2"], "done")
 
 
 def test_an_interrupt_stops_the_turn(app, alex):
