@@ -29,7 +29,7 @@ from ledger.turns.world import World
 from ledger.views import History
 from ledger.views import steps as recorded
 from ledger.views.nodes import Node
-from ledger.views.steps import MADE_UP, Invocation, Name, Question
+from ledger.views.steps import MADE_UP, Name, Place, Question
 
 Effects = Literal["reads", "changes"]
 
@@ -130,14 +130,13 @@ class Steps:
         known_as = recorded.named(id, name, input)
         with self._lock:
             self._refuse_closed()
-            found = self._before.tool(known_as)
-            asked = self._before.question(known_as)
-            place = self._place(site, found, asked)
+            place = self._before.tool(known_as, site.site)
+        found = place.tool
         if found is not None and found.state in ("done", "given"):
             self._make(site, name, input, found.output)
             return Begun(True, found.output)
-        call = _Call(site, place, id or f"{MADE_UP}{place}", name, input, effects)
-        denied = self._denied(call, asked)
+        call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects)
+        denied = self._denied(call, place.asked)
         if denied is not None:
             return Begun(True, denied)
         if effects != "reads":
@@ -265,28 +264,21 @@ class Steps:
     def _question(self, call: _Call) -> dict[str, Any]:
         return {
             "call": call.site.call,
-            "invocation": call.invocation,
+            "invocation": call.place.invocation,
             "id": call.id,
             "name": call.name,
             "input": call.input,
             "effects": call.effects,
             "path": call.site.path(call.name),
-            "site": call.site.site,
+            "site": call.place.site,
             "plugin": "approval",
             "asked": recorded.hashed(call.name, call.input),
         }
 
     # -- parts
 
-    def _place(self, site: Site, found: Invocation | None, asked: Question | None) -> int:
-        if found is not None:
-            return found.invocation
-        if asked is not None:
-            return int(asked.asked["invocation"])
-        return self._before.next(site.site)
-
     def _tool(self, call: _Call, state: str, **keys: Any) -> NewRecord:
-        place = {"site": call.site.site, "invocation": call.invocation, "id": call.id}
+        place = {"site": call.place.site, "invocation": call.place.invocation, "id": call.id}
         return self._new("tool", name=call.name, state=state, **place, **keys)
 
     def _new(self, kind: str, **keys: Any) -> NewRecord:
@@ -296,7 +288,8 @@ class Steps:
 
     def _say(self, kind: str, call: _Call, **keys: Any) -> None:
         if self._scribe is not None:
-            self._scribe.step(kind, id=call.id, invocation=call.invocation, name=call.name, **keys)
+            number = call.place.invocation
+            self._scribe.step(kind, id=call.id, invocation=number, name=call.name, **keys)
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -307,7 +300,7 @@ class _Call(NamedTuple):
     """A tool call that is about to be made."""
 
     site: Site
-    invocation: int
+    place: Place
     id: str
     name: str
     input: Any
@@ -315,12 +308,16 @@ class _Call(NamedTuple):
 
 
 class _Before:
-    """What earlier attempts of a turn recorded, each to be used once, and the numbers they used."""
+    """What earlier attempts of a turn recorded, each to be used once, and the numbers they used.
+
+    A tool call goes with the question about it: of several that are the same, one that was answered `no`
+    must not lend its answer to one that ran. It is looked for where it is made, and then elsewhere, since
+    helpers that run side by side may swap their numbers.
+    """
 
     def __init__(self, node: Node | None) -> None:
         self._replies: dict[str, deque[Any]] = defaultdict(deque)
-        self._tools: dict[Name, deque[Invocation]] = defaultdict(deque)
-        self._questions: dict[Name, deque[Question]] = defaultdict(deque)
+        self._tools: dict[Name, list[Place]] = defaultdict(list)
         self._last: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         if node is not None:
@@ -329,13 +326,9 @@ class _Before:
     def _read(self, node: Node) -> None:
         for key, response in recorded.replies(node):
             self._replies[key].append(response)
-        for tool in sorted(recorded.invocations(node), key=lambda t: t.invocation):
-            self._tools[tool.known_as].append(tool)
-            self._use(tool.site, tool.invocation)
-        for question in recorded.questions(node):
-            self._questions[question.known_as].append(question)
-            number = question.asked.get("invocation")
-            self._use(str(question.asked.get("site")), number if isinstance(number, int) else 0)
+        for known_as, place in recorded.places(node):
+            self._tools[known_as].append(place)
+            self._use(place.site, place.invocation)
 
     def _use(self, site: str, number: int) -> None:
         self._last[site] = max(self._last.get(site, 0), number)
@@ -344,15 +337,14 @@ class _Before:
         queue = self._replies.get(key)
         return queue.popleft() if queue else None
 
-    def tool(self, known_as: Name) -> Invocation | None:
-        queue = self._tools.get(known_as)
-        return queue.popleft() if queue else None
+    def tool(self, known_as: Name, site: str) -> Place:
+        """Return the place of a call, with what is recorded there; of a new call, a new one."""
+        known = self._tools.get(known_as)
+        if not known:
+            return Place(site, self._next(site))
+        return known.pop(next((n for n, place in enumerate(known) if place.site == site), 0))
 
-    def question(self, known_as: Name) -> Question | None:
-        queue = self._questions.get(known_as)
-        return queue.popleft() if queue else None
-
-    def next(self, site: str) -> int:
+    def _next(self, site: str) -> int:
         self._use(site, self._last.get(site, 0) + 1)
         return self._last[site]
 
@@ -361,7 +353,8 @@ class _Before:
         return f"{place}#{self._calls[place]}"
 
     def left(self) -> list[str]:
-        tools = [f"tool {tool.name} {tool.id}" for queue in self._tools.values() for tool in queue]
+        every = [place.tool for places in self._tools.values() for place in places]
+        tools = [f"tool {tool.name} {tool.id}" for tool in every if tool is not None]
         replies = [f"reply {key}" for key, queue in self._replies.items() for _ in queue]
         return [*tools, *replies]
 

@@ -8,7 +8,7 @@ the same, the first comes first. A question is known the same way; an answer nam
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ledger.records import canonical, kinds
 from ledger.views.nodes import Node
@@ -67,6 +67,19 @@ class Question:
         return named(id, name, self.asked.get("input"))
 
 
+class Place(NamedTuple):
+    """Where a tool call is recorded, and what is recorded there."""
+
+    site: str
+    """The place in the tree of calls: `support#1/answer#1`."""
+    invocation: int
+    """Its number there."""
+    tool: Invocation | None = None
+    """The call, where it was begun."""
+    asked: Question | None = None
+    """The question about it, where a person was asked."""
+
+
 def named(id: str | None, name: str, input: Any) -> Name:
     """Return what a tool call is known by."""
     own = id if id is not None and not id.startswith(MADE_UP) else None
@@ -114,10 +127,27 @@ def questions(node: Node) -> list[Question]:
             found[question_name(asked)] = Question(asked, None)
     for answer in node.approvals:
         place = answer.site, answer.invocation, answer.plugin or "approval"
-        if place in found:
+        if place in found and found[place].verdict is None:  # Of two answers the first counts.
             asked = found[place].asked
             found[place] = Question(asked, answer.verdict, answer.by, answer.reason)
     return list(found.values())
+
+
+def places(node: Node) -> list[tuple[Name, Place]]:
+    """Return the places of a turn's tool calls with what each is known by, a call and its question as one.
+
+    By number, and of one number in log order. Raises: store-corrupt.
+    """
+    found: dict[tuple[Name, str, int], Place] = {}
+    for tool in invocations(node):
+        found[tool.known_as, tool.site, tool.invocation] = Place(tool.site, tool.invocation, tool)
+    for question in questions(node):
+        site, number, _ = question_name(question.asked)
+        at = question.known_as, site or "", int(number)
+        begun = found.get(at, Place(at[1], at[2]))
+        found[at] = begun._replace(asked=question)
+    every = [(known_as, place) for (known_as, _, _), place in found.items()]
+    return sorted(every, key=lambda each: each[1].invocation)
 
 
 def replies(node: Node) -> list[tuple[str, Any]]:

@@ -157,7 +157,7 @@ def programs(deeds: Deeds) -> dict[str, Callable[..., Any]]:
     made = {"sync": in_turn, "async": in_turn_awaited, "tasks": tasks, "threads": threads}
     for name, program in made.items():
         helper = checker_awaited if name in ("async", "tasks") else checker
-        program.helpers = {helper: "conversation"}  # type: ignore[attr-defined]
+        program.helpers = {helper: "conversation"}
     return made
 
 
@@ -181,7 +181,7 @@ class Case(NamedTuple):
         """Return its face and its conversation."""
         face = FACES[self.face]()
         program = programs(Deeds(self.deeds))[self.program]
-        helpers: Any = program.helpers  # type: ignore[attr-defined]
+        helpers: Any = program.helpers
         store = Mortal(f"{self.folder}/store", death, note)
         how: dict[str, Any] = {"approve": ["refund"], "remembers": helpers}
         return face, face.open("alex", program, store=store, **how)
@@ -210,11 +210,11 @@ def act(case: Case, death: Death | None, note: str) -> Any:
             face.do(turn.resume)
         except errors.TurnUnfinished as error:
             left = sorted(tool["name"] for tool in turn.unfinished)
-            said = left if len(left) == len(error.tools) else [*error.tools]
-            Path(f"{note}.unfinished").write_text(json.dumps(said))
+            told = left if len(left) == len(error.tools) else [*error.tools]
+            Path(f"{note}.unfinished").write_text(json.dumps(told))
             calls = [tool["id"] for tool in turn.unfinished]
-            said: Any = dict.fromkeys(calls, "a person says")
-            face.do(turn.resume, **{case.says: said if case.says == "results" else calls})
+            given: Any = dict.fromkeys(calls, "a person says")
+            face.do(turn.resume, **{case.says: given if case.says == "results" else calls})
         return "done", None
     except errors.TurnWaiting as error:
         return "waits", [question["name"] for question in error.questions]
