@@ -22,7 +22,6 @@ from typing import Any
 from ledger.errors import Cancelled
 from ledger.turns import current, helping, keeper, loops, stepping
 from ledger.turns.running import Run
-from ledger.turns.steps import Paused
 
 IDLE_S = 10.0
 """How long a thread without work is kept."""
@@ -65,12 +64,17 @@ def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None
         elif inspect.isawaitable(value):
             value = loops.result_of(value, loop or loops.background())
     except BaseException as error:
-        if isinstance(error, Paused):
-            while not (run.steps.quiet or run.running.stopped):
-                time.sleep(0.005)
+        _settle(run)
         run.fail(error)
     else:
+        _settle(run)
         run.finish(value)
+
+
+def _settle(run: Run) -> None:
+    """Let the steps beside a question come to their end, before the turn waits for a person."""
+    while not (run.steps.settled or run.running.stopped):
+        time.sleep(0.005)
 
 
 async def _on_loop(run: Run, bound: BoundArguments) -> None:
@@ -85,10 +89,10 @@ async def _on_loop(run: Run, bound: BoundArguments) -> None:
         if isinstance(error, asyncio.CancelledError):
             # Stopped, or the whole loop is: either way somebody asked for it.
             run.running.ask_to_stop()
-        if isinstance(error, Paused):
-            await stepping.quiet(run.steps, lambda: run.running.stopped)
+        await stepping.settled(run.steps, lambda: run.running.stopped)
         keeper.in_pool(lambda: run.fail(failure))
     else:
+        await stepping.settled(run.steps, lambda: run.running.stopped)
         keeper.in_pool(lambda: run.finish(value))
 
 

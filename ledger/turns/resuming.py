@@ -88,7 +88,7 @@ class Resumption:
             rerun=self._rerun,
             now=view.world.now(),
             dead=view.dead(history, self.turn),
-            kept=unsaved(self.turn),
+            kept=unsaved(history, self.turn),
         )
 
     def _watch(self, history: History) -> float:
@@ -97,6 +97,8 @@ class Resumption:
         dead = view.dead(history, self.turn)
         state = history.state(self.turn, now=view.world.now(), dead=dead)
         if state != "interrupted" or dead or node.lease is None or view.judge is None:
+            return 0
+        if commands.released(node.lease):
             return 0
         here = node.lease.holder == view.world.holder() and running.find(self.turn) is None
         if here or view.judge.ended_here(node.lease):

@@ -41,7 +41,7 @@ async def _awaited(steps: Steps, begin: Callable[[], Begun], call: Callable[[], 
         return await loops.done(keeper.in_pool(lambda: steps.end(begun, value)))
 
 
-async def quiet(steps: Steps, given_up: Callable[[], bool]) -> None:
-    """Wait until no step is under way, or the waiting is given up."""
-    while not (steps.quiet or given_up()):
+async def settled(steps: Steps, given_up: Callable[[], bool]) -> None:
+    """Wait until no step is under way beside a question, or the waiting is given up."""
+    while not (steps.settled or given_up()):
         await asyncio.sleep(0.005)

@@ -169,10 +169,10 @@ class Steps:
         Raises: turn-stopped, lease-lost, store errors.
         """
         with self._storing:
-            waiting = unsaved(self._turn)
+            waiting = list(_unsaved.get(self._turn, ()))
 
             def decide(history: History) -> list[NewRecord]:
-                every = [*waiting, *records]
+                every = [*unsaved(history, self._turn), *records]
                 return commands.step(history, self._turn, self._claim, every, results=results)
 
             try:
@@ -220,9 +220,9 @@ class Steps:
                 self._under_way -= 1
 
     @property
-    def quiet(self) -> bool:
-        """Whether no step is under way."""
-        return self._under_way == 0
+    def settled(self) -> bool:
+        """Whether nothing was asked, or nothing else is under way: what the run ends by is known."""
+        return not self.questions or self._under_way == 0
 
     def close(self) -> None:
         """Make no more steps."""
@@ -363,9 +363,9 @@ _UNFIT = ("record-invalid", "record-too-large", "turn-stopped", "lease-lost")
 """Refusals that trying again does not change."""
 
 
-def unsaved(turn: str) -> list[NewRecord]:
-    """Return what steps of a turn gave in this process and no store has yet."""
-    return list(_unsaved.get(turn, ()))
+def unsaved(history: History, turn: str) -> list[NewRecord]:
+    """Return what steps of a turn gave in this process and its log still has to be told."""
+    return recorded.missing(history.node(turn), _unsaved.get(turn, ()))
 
 
 def saved(turn: str) -> None:

@@ -7,6 +7,7 @@ the same, the first comes first. A question is known the same way; an answer nam
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -148,6 +149,25 @@ def places(node: Node) -> list[tuple[Name, Place]]:
         found[at] = begun._replace(asked=question)
     every = [(known_as, place) for (known_as, _, _), place in found.items()]
     return sorted(every, key=lambda each: each[1].invocation)
+
+
+def missing(node: Node, kept: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the new records of steps that a turn's log lacks still, and that may be added to it.
+
+    A store that failed may have kept one all the same. And what an attempt gave that somebody went on after
+    may not be added: a person may have said since what its tools gave.
+    """
+    stored = {tuple(getattr(step, key, None) for key in _NAMED_BY) for _, step in node.steps}
+    return [
+        record
+        for record in kept
+        if record["attempt"] == node.attempt
+        and tuple(record.get(key) for key in _NAMED_BY) not in stored
+    ]
+
+
+_NAMED_BY = ("at", "site", "invocation", "state", "key", "call")
+"""What tells the record of a tool, reply or call from every other of its turn."""
 
 
 def replies(node: Node) -> list[tuple[str, Any]]:
