@@ -528,6 +528,45 @@ def test_what_a_person_said_counts_over_what_is_stored_late():
     assert tools == [("started", None), ("given", "a person")]
 
 
+@pytest.mark.parametrize("how", ["error", "stop", "death"])
+def test_what_broke_between_call_and_result_is_not_shown(how):
+    """A turn that broke between a tool's call and its result is seen among all turns, with what is unfinished
+    where it can be gone on with, and is no part of what the next turn is shown."""
+    store, world, seen = Failing(), FakeWorld(), []
+    stopped = threading.Event()
+
+    def breaks() -> str:
+        if how == "death":  # Its process can record nothing more.
+            store.fails = lambda record: True
+            return "lost"
+        if how == "stop":
+            chat.turn(2).stop()
+            assert stopped.wait(20)
+        raise ValueError("broken")
+
+    def program(message: str) -> str:
+        seen.append(ledger.current().earlier())
+        ledger.current().tool("look", 1, lambda: "seen")
+        return str(ledger.current().tool("book", 7, breaks)) if message == "break" else message
+
+    chat = opened(store, program, world)
+    chat("before")
+    with pytest.raises((ValueError, errors.Cancelled, OSError)):
+        chat("break")
+    stopped.set()
+    store.mend()
+    world.pass_time(31)
+    chat("after")
+
+    assert seen[-1] == [{"message": "before", "result": "before"}]
+    broken = chat.turn(2)
+    assert broken.state == {"error": "failed", "stop": "stopped", "death": "interrupted"}[how]
+    assert (broken in chat.turns, broken in chat.all_turns()) == (False, True)
+    assert [tool["name"] for tool in broken.unfinished] == ["book"]
+    kinds = [part["type"] for turn in chat.turns for m in turn.messages for part in m["parts"]]
+    assert set(kinds) == {"text"}
+
+
 # -- a program that changed ---------------------------------------------------------------------------
 
 
