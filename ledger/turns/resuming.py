@@ -59,6 +59,7 @@ class Resumption:
         Raises: turn-state, turn-waiting, turn-unfinished, conversation-signature; store errors.
         """
         view, history = self._view, self._log.read()
+        self._refuse_foreign(history)
         commands.check_fields(history, self.turn, self._program.description)
         left = self._watch(history)
         if left > 0:
@@ -90,6 +91,16 @@ class Resumption:
             dead=view.dead(history, self.turn),
             kept=unsaved(history, self.turn),
         )
+
+    def _refuse_foreign(self, history: History) -> None:
+        """Refuse a turn of another library's AI function: its steps are its own requests, which no program
+        of ours makes again. Found out by running one, it would be too late for what that did."""
+        node = history.node(self.turn)
+        known = history.programs.get(node.record.program)
+        if node.ended is None and known is not None and known.program_kind == "ai":
+            state = history.state(self.turn, now=self._view.world.now())
+            reason = "another library's AI function made it; only that library can go on with it"
+            raise TurnState(turn=self.turn, state=state, reason=reason)
 
     def _watch(self, history: History) -> float:
         """Return how long its log has to be watched still."""
