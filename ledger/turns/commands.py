@@ -310,12 +310,6 @@ def release(history: History, turn: str, claim: Claim, *, now: datetime) -> list
     return [new("lease", times.to_text(now), turn=turn, until=until, **claim._asdict())]
 
 
-def released(lease: kinds.Lease) -> bool:
-    """Say whether a lease is a `release`: it ended before it was made."""
-    at, until = times.from_text(lease.at), times.from_text(lease.until)
-    return at is not None and until is not None and until < at
-
-
 def resume(
     history: History,
     turn: str,

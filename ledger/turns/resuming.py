@@ -20,7 +20,7 @@ from ledger.turns.programs import Program
 from ledger.turns.running import Run
 from ledger.turns.steps import saved, unsaved
 from ledger.turns.view import View
-from ledger.views import History
+from ledger.views import History, states
 
 WATCH_S = 12.0
 """How long a log is watched for a renewal: a holder that lives renews every 10 s."""
@@ -109,7 +109,7 @@ class Resumption:
         state = history.state(self.turn, now=view.world.now(), dead=dead)
         if state != "interrupted" or dead or node.lease is None or view.judge is None:
             return 0
-        if commands.released(node.lease):
+        if states.released(node.lease):
             return 0
         here = node.lease.holder == view.world.holder() and running.find(self.turn) is None
         if here or view.judge.ended_here(node.lease):

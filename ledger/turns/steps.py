@@ -29,7 +29,7 @@ from ledger.turns.world import World
 from ledger.views import History
 from ledger.views import steps as recorded
 from ledger.views.nodes import Node
-from ledger.views.steps import MADE_UP, Name, Place, Question
+from ledger.views.steps import MADE_UP, Invocation, Name, Place, Question, Reply
 
 Effects = Literal["reads", "changes"]
 
@@ -110,7 +110,7 @@ class Steps:
             self._refuse_closed()
             found = self._before.reply(key)
         if found is not None:
-            return Begun(True, _unwrapped(found))
+            return Begun(True, _unwrapped(found.response))
 
         def records(response: Any) -> list[NewRecord]:
             values.check(response, "response", references=False)
@@ -316,16 +316,18 @@ class _Before:
     """
 
     def __init__(self, node: Node | None) -> None:
-        self._replies: dict[str, deque[Any]] = defaultdict(deque)
+        self._replies: dict[str, deque[Reply]] = defaultdict(deque)
         self._tools: dict[Name, list[Place]] = defaultdict(list)
         self._last: dict[str, int] = {}
         self._calls: dict[str, int] = {}
+        self._given_back: set[int] = set()
         if node is not None:
             self._read(node)
 
     def _read(self, node: Node) -> None:
-        for key, response in recorded.replies(node):
-            self._replies[key].append(response)
+        self._given_back = node.given_back
+        for reply in recorded.replies(node):
+            self._replies[reply.key].append(reply)
         for known_as, place in recorded.places(node):
             self._tools[known_as].append(place)
             self._use(place.site, place.invocation)
@@ -333,7 +335,7 @@ class _Before:
     def _use(self, site: str, number: int) -> None:
         self._last[site] = max(self._last.get(site, 0), number)
 
-    def reply(self, key: str) -> Any:
+    def reply(self, key: str) -> Reply | None:
         queue = self._replies.get(key)
         return queue.popleft() if queue else None
 
@@ -353,10 +355,17 @@ class _Before:
         return f"{place}#{self._calls[place]}"
 
     def left(self) -> list[str]:
-        every = [place.tool for places in self._tools.values() for place in places]
-        tools = [f"tool {tool.name} {tool.id}" for tool in every if tool is not None]
-        replies = [f"reply {key}" for key, queue in self._replies.items() for _ in queue]
-        return [*tools, *replies]
+        """Return what was not come to. What a changed program had done in addition, before it gave the turn
+        back, is there to be used, and is not asked for."""
+        tools = [place.tool for places in self._tools.values() for place in places]
+        replies = [reply for queue in self._replies.values() for reply in queue]
+        return [
+            *(f"tool {tool.name} {tool.id}" for tool in tools if tool and self._asked_for(tool)),
+            *(f"reply {reply.key}" for reply in replies if self._asked_for(reply)),
+        ]
+
+    def _asked_for(self, step: Invocation | Reply) -> bool:
+        return step.attempt not in self._given_back
 
 
 _UNFIT = ("record-invalid", "record-too-large", "turn-stopped", "lease-lost")

@@ -38,6 +38,8 @@ class Invocation:
     """`started`: it may have run; `done`; `given`: a person said its output; `rerun`: to be run again."""
     output: Any
     effects: str | None
+    attempt: int = 1
+    """The one that made it first."""
 
     @property
     def known_as(self) -> Name:
@@ -117,6 +119,7 @@ def _merged(before: Invocation | None, tool: kinds.Tool) -> Invocation:
         state=tool.state,
         output=output,
         effects=tool.effects or (before.effects if before is not None else None),
+        attempt=before.attempt if before is not None else tool.attempt,
     )
 
 
@@ -170,6 +173,19 @@ _NAMED_BY = ("at", "site", "invocation", "state", "key", "call")
 """What tells the record of a tool, reply or call from every other of its turn."""
 
 
-def replies(node: Node) -> list[tuple[str, Any]]:
-    """Return the keys and responses of a turn's model replies, in log order. Raises: store-corrupt."""
-    return [(reply.key, kinds.payload(reply.response, reply.seq)) for reply in node.replies]
+class Reply(NamedTuple):
+    """A model's reply."""
+
+    key: str
+    """The hash of the request."""
+    response: Any
+    attempt: int
+    """The one that paid for it."""
+
+
+def replies(node: Node) -> list[Reply]:
+    """Return a turn's model replies, in log order. Raises: store-corrupt."""
+    return [
+        Reply(reply.key, kinds.payload(reply.response, reply.seq), reply.attempt)
+        for reply in node.replies
+    ]

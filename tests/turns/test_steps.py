@@ -141,7 +141,7 @@ def test_replies_are_a_queue_for_each_request(keys, random):
     again = list(keys)
     random.shuffle(again)
 
-    found = [(key, before.reply(key)["n"]) for key in again]
+    found = [(key, before.reply(key).response["n"]) for key in again]
 
     for key in set(keys):
         assert [n for k, n in found if k == key] == [n for n, k in enumerate(keys) if k == key]
