@@ -104,6 +104,41 @@ def test_a_program_that_swallows_the_pause_waits_all_the_same(program):
     assert turn.state == "done"
 
 
+@pytest.mark.xfail(
+    strict=True,
+    raises=errors.TurnUnfinished,
+    reason="a task that is cancelled waits no longer for the thread its tool runs in; what that gives is lost",
+)
+def test_a_question_beside_a_tool_in_a_group_of_tasks():
+    """A group of tasks cancels the others when one asks; what a tool in a thread gives then is still recorded."""
+    begun, go = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        threading.Timer(0.05, go.set).start()
+        go.wait(20)
+        return "booked"
+
+    async def book() -> Any:
+        return await ledger.current().tool("book", 1, work, effects="changes")
+
+    async def refund() -> Any:
+        await asyncio.to_thread(begun.wait, 20)
+        return await ask()
+
+    async def program(message: str) -> list:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in (book(), refund())]
+        return [task.result() for task in tasks]
+
+    chat = ledger.open("c", program, store=ledger.MemoryStore(), approve=["refund"])
+    with pytest.raises(errors.TurnWaiting):
+        chat("hi")
+    go.wait(20)
+
+    assert chat.turn(1).approve().resume() == ["booked", "refund 7"]
+
+
 # -- two questions --------------------------------------------------------------------------------
 
 
