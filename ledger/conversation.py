@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import wait
+from contextlib import suppress
 from contextvars import copy_context
 from inspect import BoundArguments
 from types import EllipsisType
@@ -277,6 +277,8 @@ class Conversation:
         Returns: the turns, ended, in the order of `settings`.
         Raises: as `send`, before any program runs.
         """
+        if not settings:
+            return []
         under = Siblings()
         starts = self._maker.tries(args, kwargs, settings, under)
         runs: list[Run] = []
@@ -285,11 +287,13 @@ class Conversation:
                 run = self._begin(start, bound)
                 runs += [run] if run is not None else []
             self._maker.stay(under)
-            wait([run.outcome for run in runs])
+            for run in runs:
+                run.wait()
         except BaseException:
             for run in runs:
                 run.stop()
-            wait([run.outcome for run in runs], running.LAST_S)
+            for run in runs:
+                run.wait(running.LAST_S)
             raise
         return [self._turn(start.turn) for start, _ in starts]
 
@@ -454,9 +458,15 @@ class Conversation:
 
     def _begin(self, start: Start, bound: BoundArguments) -> Run | None:
         """Record a turn once its place is free, and start its program; None: it repeats a turn."""
-        with stopping.waiting(start, start.request_id):
-            self._make(start)
-        return self._maker.launch(start, bound, copy_context())
+        try:
+            with stopping.waiting(start, start.request_id):
+                self._make(start)
+            return self._maker.launch(start, bound, copy_context())
+        except BaseException:
+            # It may have come between any two steps: a signal's handler raises where it likes.
+            with suppress(Exception):
+                self._maker.leave(start, running.LAST_S)
+            raise
 
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; or find the turn it repeats."""

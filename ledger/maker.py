@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ledger import merging
 from ledger.turn import Turn, TurnBase
-from ledger.turns import commands, content, launching, loops, programs
+from ledger.turns import commands, content, launching, loops, programs, running
 from ledger.turns.launching import Launch
 from ledger.turns.log import Log
 from ledger.turns.running import Run
@@ -160,6 +160,16 @@ class Maker:
         assert program is not None
         launch = Launch(start.turn, program, bound, start.settings, start.claim)
         return launching.launch(self._log, self._view, launch, context, loop)
+
+    def leave(self, start: Start, timeout_s: float) -> None:
+        """Have a turn end `stopped` whose caller was interrupted on the way to it, wherever that was."""
+        start.cancelled = True
+        run = running.find(start.turn)
+        if run is None:
+            self._log.append(start.unsend)
+        else:
+            run.stop()
+            run.wait(timeout_s)
 
 
 def _named(value: Mapping[str, Any] | str, name: str) -> dict[str, Any]:

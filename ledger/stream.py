@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import wait
 from types import TracebackType
 from typing import Any, Self
 
@@ -58,7 +57,7 @@ class Stream:
         """Stop the turn if it still runs, and wait until that is recorded. Again is no error."""
         if self._run is not None and not self._run.outcome.done():
             self._run.stop()
-            wait([self._run.outcome])
+            self._run.wait()
 
     def __enter__(self) -> Self:
         return self

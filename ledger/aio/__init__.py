@@ -24,8 +24,9 @@ from ledger.aio.conversation import Conversation, finish
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
 from ledger.stores.resolve import store_for
-from ledger.turns import approving, keeper, loops, running
+from ledger.turns import approving, loops, running
 from ledger.turns.loops import over
+from ledger.turns.pool import in_pool
 from ledger.views import Rule
 from ledger.views.place import Sends
 
@@ -81,7 +82,7 @@ async def resume_all(
     at_once = how.pop("at_once", 32)
     kept_in = store_for(store)
     loops.settle(kept_in, asyncio.get_running_loop())
-    found = await loops.done(keeper.in_pool(lambda: blocking.interrupted(kept_in, programs, how)))
+    found = await loops.done(in_pool(lambda: blocking.interrupted(kept_in, programs, how)))
     crew = await finish([resumption for _, resumption in found], at_once)
     return [Conversation(chat)._turn(r.turn) for chat, r in found if r in crew.resumed]
 

@@ -13,10 +13,11 @@ from typing import Any, Self, TypeVar
 from ledger import conversation as blocking
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
-from ledger.aio.waiting import Begun, changed, do, result, stop_begun, undone
+from ledger.aio.waiting import Begun, changed, do, in_the_end, result, stop_begun, undone
 from ledger.turn import TurnBase, outcome_of
-from ledger.turns import keeper, loops, resuming, stopping
+from ledger.turns import loops, resuming, stopping
 from ledger.turns.loops import over
+from ledger.turns.pool import in_pool
 from ledger.turns.receipts import Receipt
 from ledger.turns.resuming import Crew, Resumption
 from ledger.turns.running import Run
@@ -150,6 +151,8 @@ class Conversation:
 
         Args, Returns, Raises: as `ledger.Conversation.tries`. Cancelled, all of them end `stopped`.
         """
+        if not settings:
+            return []
         under = Siblings()
         prepared = self._maker.tries(args, kwargs, settings, under)
         runs: list[Run] = []
@@ -164,7 +167,7 @@ class Conversation:
             for run in runs:
                 run.stop()
             for run in runs:
-                await over(run.outcome)
+                await in_the_end(run.outcome)
             raise
         return [self._turn(start.turn) for start, _ in prepared]
 
@@ -275,7 +278,7 @@ class Conversation:
         with stopping.waiting(start, start.request_id):
             while True:
                 loops.settle(self._log.store, loop)
-                job = keeper.in_pool(begin)
+                job = in_pool(begin, self._log.lane)
                 try:
                     await over(job)
                 except asyncio.CancelledError:
@@ -324,7 +327,7 @@ async def finish(resumptions: list[Resumption], at_once: int) -> Crew:
     """Go on with turns until all are over; cancelled, stop them first."""
     crew = Crew(resumptions, copy_context(), asyncio.get_running_loop(), at_once=at_once)
     try:
-        while not await loops.done(keeper.in_pool(crew.step)):
+        while not await loops.done(in_pool(crew.step)):
             await asyncio.sleep(blocking.LOOK_S)
     except BaseException:
         crew.stop()

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ledger.aio.turn import Turn
+from ledger.aio.waiting import in_the_end
 from ledger.turn import outcome_of
 from ledger.turns.loops import over, teller
 from ledger.turns.running import Run
@@ -21,6 +22,7 @@ class Stream:
 
     def __init__(self, begin: Callable[[], Awaitable[tuple[Turn, Run | None]]]) -> None:
         self._make = begin
+        self._beginning = asyncio.Lock()
         self._turn: Turn | None = None
         self._run: Run | None = None
 
@@ -75,7 +77,7 @@ class Stream:
         """Stop the turn if it still runs, and wait until that is recorded. Again is no error."""
         if self._run is not None and not self._run.outcome.done():
             self._run.stop()
-            await over(self._run.outcome)
+            await in_the_end(self._run.outcome)
 
     def __await__(self) -> Generator[Any, Any, Self]:
         """Make the turn; then give the stream."""
@@ -95,8 +97,9 @@ class Stream:
         await self.close()
 
     async def _begin(self) -> None:
-        if self._turn is None:
-            self._turn, self._run = await self._make()
+        async with self._beginning:  # Two tasks that use it begin it once.
+            if self._turn is None:
+                self._turn, self._run = await self._make()
 
 
 async def _texts(turn: Turn) -> AsyncIterator[str]:

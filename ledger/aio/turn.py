@@ -18,9 +18,10 @@ from ledger.aio.waiting import (
     undone,
 )
 from ledger.turn import TurnBase
-from ledger.turns import answering, keeper, loops, stopping
+from ledger.turns import answering, loops, stopping
 from ledger.turns.following import Following
 from ledger.turns.loops import over
+from ledger.turns.pool import in_pool
 from ledger.turns.resuming import Resumption
 from ledger.turns.running import Run
 
@@ -93,7 +94,7 @@ class Turn(TurnBase):
 
         while True:
             loops.settle(self._log.store, loop)
-            job = keeper.in_pool(go_on)
+            job = in_pool(go_on, self._log.lane)
             try:
                 await over(job)
             except asyncio.CancelledError:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from ledger.turns import keeper, loops
+from ledger.turns import loops
 from ledger.turns.log import POLL_S, Log
-from ledger.turns.loops import over
+from ledger.turns.loops import over, teller
+from ledger.turns.pool import in_pool
 from ledger.turns.running import Run
 
 T = TypeVar("T")
@@ -19,12 +21,14 @@ Begun = tuple[Any, Run | None]
 
 SHORTEST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.2
+LAST_S = 2.0
+"""How long a caller that is cancelled waits for its turn to be recorded as stopped."""
 
 
 async def do(log: Log, work: Callable[[], T]) -> T:
     """Have work that may wait for a store done by a thread."""
     loops.settle(log.store, asyncio.get_running_loop())
-    job = keeper.in_pool(work)
+    job = in_pool(work, log.lane)
     await over(job)
     return job.result()
 
@@ -46,9 +50,25 @@ async def result(run: Run) -> Any:
         await over(run.outcome)
     except asyncio.CancelledError:
         run.stop()
-        await over(run.outcome)
+        await in_the_end(run.outcome)
         raise
     return run.outcome.result()
+
+
+async def in_the_end(future: Future[Any]) -> None:
+    """Wait until something is done elsewhere, also when cancelled again meanwhile; not longer than 2 s.
+
+    Who is cancelled finds the log consistent: cancel scopes cancel again at every step of a task.
+    """
+    happened = asyncio.Event()
+    future.add_done_callback(teller(happened.set))
+    limit = asyncio.get_running_loop().call_later(LAST_S, happened.set)
+    try:
+        while not happened.is_set():
+            with suppress(asyncio.CancelledError):
+                await happened.wait()
+    finally:
+        limit.cancel()
 
 
 async def changed(log: Log, timeout_s: float) -> None:
@@ -67,7 +87,7 @@ async def changed(log: Log, timeout_s: float) -> None:
 
 async def undone(job: Future[Begun]) -> None:
     """Wait until a job is done, and the turn it started, if it did, has ended."""
-    await over(job)
-    run = _run_of(job)
+    await in_the_end(job)
+    run = _run_of(job) if job.done() else None
     if run is not None:
-        await over(run.outcome)
+        await in_the_end(run.outcome)

@@ -8,6 +8,7 @@ event loop: the caller's, or the one that callers who block share.
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import os
 import threading
@@ -16,16 +17,14 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextvars import Context
 from inspect import BoundArguments
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from ledger.errors import Cancelled
-from ledger.turns import current, helping, keeper, loops, stepping
+from ledger.turns import current, helping, loops, stepping
+from ledger.turns.pool import Workers, in_pool
 from ledger.turns.running import Run
 
-IDLE_S = 10.0
-"""How long a thread without work is kept."""
-MOST_THREADS = 128
+MOST_PROGRAMS = 128
 """How many programs that are not async run at once for awaiting callers; more wait for their turn."""
 
 
@@ -48,7 +47,7 @@ def start(
     if loop is None:
         _threads.workers.run(work)
     else:
-        _threads.crowd.enter(work)
+        _threads.crowd.enter(run, work)
 
 
 def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None = None) -> None:
@@ -64,6 +63,8 @@ def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None
         elif inspect.isawaitable(value):
             value = loops.result_of(value, loop or loops.background())
     except BaseException as error:
+        if isinstance(error, loops.LoopEnded):
+            run.running.ask_to_stop()  # As a task that is cancelled: see `_on_loop`.
         _settle(run)
         run.fail(error)
     else:
@@ -86,14 +87,16 @@ async def _on_loop(run: Run, bound: BoundArguments) -> None:
             value = await value
     except BaseException as error:
         failure = error  # The name of the clause is gone after it.
-        if isinstance(error, asyncio.CancelledError):
-            # Stopped, or the whole loop is: either way somebody asked for it.
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            # Stopped, or the whole loop is: either way somebody asked for it. (Else it comes from a task
+            # that the program cancelled itself.)
             run.running.ask_to_stop()
         await stepping.settled(run.steps, lambda: run.running.stopped)
-        keeper.in_pool(lambda: run.fail(failure))
+        in_pool(lambda: run.fail(failure), run.lane)
     else:
         await stepping.settled(run.steps, lambda: run.running.stopped)
-        keeper.in_pool(lambda: run.finish(value))
+        in_pool(lambda: run.finish(value), run.lane)
 
 
 def _drain(run: Run, pieces: Generator[Any, Any, Any]) -> Any:
@@ -118,67 +121,42 @@ async def _drain_async(run: Run, pieces: Any) -> Any:
     return run.program.streamed(run.running.pieces.text)
 
 
-class _Workers:
-    """Threads that run one program after another; those without work for a while go."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[Callable[[], None]]] = []
-
-    def run(self, work: Callable[[], None]) -> None:
-        """Have work done at once, by a thread that is free or a new one."""
-        with self._lock:
-            work_of = self._idle.pop() if self._idle else None
-        if work_of is not None:
-            work_of.put(work)
-            return
-        mine: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        mine.put(work)
-        thread = threading.Thread(
-            target=self._serve, args=(mine,), name="ledger-program", daemon=True
-        )
-        Context().run(thread.start)
-
-    def _serve(self, mine: SimpleQueue[Callable[[], None]]) -> None:
-        while True:
-            try:
-                work = mine.get(timeout=IDLE_S)
-            except Empty:
-                with self._lock:
-                    if mine in self._idle:
-                        self._idle.remove(mine)
-                        return
-                continue  # Somebody has just taken it, and the work is on its way.
-            work()
-            del work
-            with self._lock:
-                self._idle.append(mine)
-
-
 class _Crowd:
-    """Programs for awaiting callers: a bounded number at once, the rest in line."""
+    """Programs for awaiting callers: a bounded number of turns at once, the rest in line.
 
-    def __init__(self) -> None:
+    A place is free again when its turn has ended, also where a stopped program still works on.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
         self._lock = threading.Lock()
         self._count = 0
-        self._line: deque[Callable[[], None]] = deque()
+        self._line: deque[tuple[Run, Callable[[], None]]] = deque()
 
-    def enter(self, work: Callable[[], None]) -> None:
-        """Have work done as soon as there is room."""
+    def enter(self, run: Run, work: Callable[[], None]) -> None:
+        """Have a turn's program run as soon as there is room."""
         with self._lock:
-            if self._count >= MOST_THREADS:
-                self._line.append(work)
-                return
-            self._count += 1
-        _threads.workers.run(lambda: self._work(work))
+            self._line.append((run, work))
+        self._go_on()
 
-    def _work(self, work: Callable[[], None] | None) -> None:
-        while work is not None:
-            work()
+    def _go_on(self, _: Any = None) -> None:
+        while True:
             with self._lock:
-                work = self._line.popleft() if self._line else None
-                if work is None:
-                    self._count -= 1
+                if self._count >= MOST_PROGRAMS or not self._line:
+                    return
+                self._count += 1
+                run, work = self._line.popleft()
+            run.outcome.add_done_callback(self._leave)
+            try:
+                self._workers.run(work)
+            except RuntimeError as error:  # No thread can be had: then that is how the turn ended.
+                failure = error
+                in_pool(functools.partial(run.fail, failure), run.lane)
+
+    def _leave(self, _: Any) -> None:
+        with self._lock:
+            self._count -= 1
+        self._go_on()
 
 
 class _Threads:
@@ -188,8 +166,8 @@ class _Threads:
         self.renew()
 
     def renew(self) -> None:
-        self.workers = _Workers()
-        self.crowd = _Crowd()
+        self.workers = Workers("ledger-program")
+        self.crowd = _Crowd(self.workers)
 
 
 _threads = _Threads()

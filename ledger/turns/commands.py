@@ -82,10 +82,13 @@ class Outcome(msgspec.Struct, kw_only=True):
     messages: list[dict[str, Any]] | None = None
     partial: str | None = None
     """What had been said when it was stopped or failed."""
+    bare: bool = False
+    """Whether all was left out that a record may refuse."""
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the record."""
-        return {name: getattr(self, name) for name in self.__struct_fields__}
+        names = [name for name in self.__struct_fields__ if name != "bare"]
+        return {name: getattr(self, name) for name in names}
 
 
 class Sent(msgspec.Struct, kw_only=True):

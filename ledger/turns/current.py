@@ -70,7 +70,8 @@ class Running:
     def note(self, *, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
         """Say which model answered, and add to the token counts of this turn.
 
-        Raises: record-invalid: a count is not a whole number of at least 0; nothing was added.
+        Raises: record-invalid: a count is not a whole number of at least 0, or a name no text that can be
+        kept; nothing was added.
         TypeError: the model is no text.
         """
         check_model(model)
@@ -157,6 +158,7 @@ def check_model(model: object) -> None:
     """Refuse a model that readers would not find again: it is named by text. Raises: TypeError."""
     if model is not None and not isinstance(model, str):
         raise TypeError(f"a model is named by text, not {type(model).__name__}")
+    values.check(model, "model", references=False)
 
 
 def whole_counts(usage: Mapping[str, Any]) -> dict[str, int]:
@@ -165,6 +167,9 @@ def whole_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     Raises: record-invalid naming the count.
     """
     for name, count in usage.items():
+        if not isinstance(name, str):
+            raise RecordInvalid(path="usage", reason=f"a count is named by text, not {name!r}")
+        values.check({name: 0}, "usage", references=False)
         if type(count) is not int or not 0 <= count <= INTEGER_LIMIT:
             raise RecordInvalid(path=f"usage.{name}", reason="a token count is a whole number >= 0")
     return dict(usage)

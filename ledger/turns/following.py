@@ -119,15 +119,38 @@ def told(history: History, turn: str, kept: list[Event]) -> list[Event]:
         value=kinds.payload(ended.value, ended.seq),
         error=kinds.mapping(ended.error, ended.seq) or None,
     )
+    answer = outcome.value if ended.state == "done" else ended.partial
     if kept:
         place = rules.position(kept[-1])
         writer = Writer(turn, program.name, writer=place["writer"], after=place)
-        return [scribe.last(writer, outcome, at=ended.at)]
+        rest = _rest(writer, program.answer, said(kept, turn), answer, at=ended.at)
+        return [*rest, scribe.last(writer, outcome, at=ended.at)]
     writer = Writer(turn, program.name)
     inputs = kinds.mapping(node.record.inputs, node.seq)
     saw = kinds.mappings(node.record.saw, node.seq)
     made = [writer.started(scribe.described(program), inputs, saw=saw, at=node.record.at)]
-    text = ended.partial if ended.state != "done" else outcome.value
-    if isinstance(text, str) and text:
-        made.append(writer.text(program.answer, text, at=ended.at))
+    if isinstance(answer, str) and answer:
+        made.append(writer.text(program.answer, answer, at=ended.at))
     return [*made, scribe.last(writer, outcome, at=ended.at)]
+
+
+def said(events: list[Event], turn: str) -> str:
+    """Return what a turn had said by its events: the pieces since its last request."""
+    text = ""
+    for event in events:
+        if event.get("call") != turn:
+            continue
+        if event["kind"] in ("request", "retry"):
+            text = ""
+        elif event["kind"] == "text" and event.get("answer"):
+            text += event["text"]
+    return text
+
+
+def _rest(writer: Writer, field: str, shown: str, answer: Any, *, at: str) -> list[Event]:
+    """Return the events of what was said and not written: what comes after, or all of it once more."""
+    if not isinstance(answer, str) or not answer or answer == shown:
+        return []
+    if answer.startswith(shown):
+        return [writer.text(field, answer[len(shown) :], at=at)]
+    return [writer.request(1, None, at=at), writer.text(field, answer, at=at)]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, get_args
 
 from ledger.records import canonical, kinds
-from ledger.turns import callables, current, keeper, loops
+from ledger.turns import callables, current, loops
 from ledger.turns.current import Running
+from ledger.turns.pool import in_pool
 from ledger.turns.programs import Program
 from ledger.turns.steps import Site, Steps
 from ledger.views import History
@@ -132,6 +133,11 @@ class Call:
         self._shown = self._remembered(outer) if self._memory is not None else []
         rows = [row for _, row in self._shown]
         self.helper = Helper(outer, steps, site, rows)
+
+    @property
+    def lane(self) -> Hashable:
+        """Where the jobs of its conversation stand in line."""
+        return self._steps.lane
 
     def _remembered(self, outer: Running) -> list[tuple[str, dict[str, Any]]]:
         assert self._memory is not None
@@ -252,7 +258,7 @@ def _async(function: Callable[..., Any]) -> Callable[..., Any]:
             return await function(*args, **kwargs)
         with current.within(helped.helper):
             value = await function(*args, **kwargs)
-        await loops.done(keeper.in_pool(lambda: helped.record(value)))
+        await loops.done(in_pool(lambda: helped.record(value), helped.lane))
         return value
 
     return call
@@ -296,6 +302,6 @@ def _async_generator(function: Callable[..., Any]) -> Callable[..., Any]:
                 helped.helper.emit(piece)
             yield piece
         record = helped.answer()
-        await loops.done(keeper.in_pool(lambda: helped.record(record)))
+        await loops.done(in_pool(lambda: helped.record(record), helped.lane))
 
     return call

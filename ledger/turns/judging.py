@@ -16,11 +16,11 @@ the death nothing more of that holder can come. `Judge.state` does so.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
 from ledger.records import kinds, times
 from ledger.turns.commands import LEASE_S
+from ledger.turns.identity import ByIdentity
 from ledger.turns.log import Log, ReadsAndAppends
 from ledger.turns.world import World
 from ledger.views import History
@@ -113,15 +113,13 @@ class Judge:
         self._watched[place] = watched
 
 
-_judges: WeakKeyDictionary[Any, Judge] = WeakKeyDictionary()
+_judges: ByIdentity[Judge] = ByIdentity()
 
 
 def judge_for(log: Log, world: World) -> Judge:
     """Return the judge of a log's store in this process: what it watched is known to whoever asks next."""
-    try:
-        known = _judges.get(log.store)
-        if known is None or known.world is not world:
-            known = _judges[log.store] = Judge(log.calls, world)
-    except TypeError:  # A store that cannot be remembered.
-        return Judge(log.calls, world)
+    known = _judges.get(log.store)
+    if known is None or known.world is not world:
+        known = Judge(log.calls, world)
+        _judges.set(log.store, known)
     return known

@@ -1,9 +1,9 @@
 """One thread per process that keeps the running turns: it looks for stops and renews leases, in time.
 
 The thread itself only decides what is due. What may take long (an append that waits for another
-process's lock, a read of a slow store) is done by a bounded pool of threads, so that one conversation
-that hangs costs no other turn its lease. Both are started when the first turn runs, and made anew in
-a fork's child, which runs none of its parent's turns.
+process's lock, a read of a slow store) is done by a bounded pool of threads, a few for each conversation,
+so that one that hangs costs no other turn its lease. Both are started when the first turn runs, and made
+anew in a fork's child, which runs none of its parent's turns.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from contextvars import Context
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-T = TypeVar("T")
+from ledger.turns.pool import in_pool
 
 LOOK_S = 0.4
 """How often the log of a running turn is looked at: a stop is seen within this and a little more."""
@@ -27,12 +27,14 @@ RENEW_S = 10.0
 """How old a lease gets before it is renewed."""
 AGAIN_S = 1.0
 """When a renewal that failed is tried again."""
-MOST_THREADS = 32
-"""How many stores are waited for at once."""
 
 
 class Kept(Protocol):
     """A running turn, as the keeper sees it."""
+
+    @property
+    def lane(self) -> Hashable:
+        """Where its jobs stand in line."""
 
     def look(self) -> None:
         """See whether its log has news; must not take long."""
@@ -47,9 +49,9 @@ class Keeper:
     `tick` does all that is due at a time and says when to come again; the thread only calls it.
     """
 
-    def __init__(self, submit: Callable[[Callable[[], Any]], Any]) -> None:
+    def __init__(self, submit: Callable[[Callable[[], Any], Hashable], Any]) -> None:
         self._submit = submit
-        self._jobs: list[tuple[float, int, Callable[[], Any]]] = []
+        self._jobs: list[tuple[float, int, Callable[[], Any], Hashable]] = []
         self._count = itertools.count()
         self._changed = threading.Condition()
         self._kept: dict[Kept, float] = {}
@@ -71,10 +73,10 @@ class Keeper:
         with self._changed:
             self._kept.pop(kept, None)
 
-    def later(self, due: float, job: Callable[[], Any]) -> None:
+    def later(self, due: float, job: Callable[[], Any], lane: Hashable = None) -> None:
         """Have a job done in the pool at a time, or soon after."""
         with self._changed:
-            heapq.heappush(self._jobs, (due, next(self._count), job))
+            heapq.heappush(self._jobs, (due, next(self._count), job, lane))
             if self._jobs[0][0] == due:
                 self._changed.notify()
 
@@ -83,13 +85,13 @@ class Keeper:
         with self._changed:
             due = []
             while self._jobs and self._jobs[0][0] <= now:
-                due.append(heapq.heappop(self._jobs)[2])
+                due.append(heapq.heappop(self._jobs)[2:])
             looks = self._look_at is not None and self._look_at <= now
             kept = list(self._kept.items()) if looks else []
             if looks:
                 self._look_at = now + LOOK_S if kept else None
-        for job in due:
-            self._submit(job)
+        for job, lane in due:
+            self._submit(job, lane)
         for turn, renewal in kept:
             turn.look()
             if renewal <= now:
@@ -108,7 +110,7 @@ class Keeper:
                 if turn in self._kept:
                     self._kept[turn] = now + wait
 
-        self._submit(renew)
+        self._submit(renew, turn.lane)
 
     def _next(self) -> float | None:
         with self._changed:
@@ -120,39 +122,44 @@ class Keeper:
     # -- the thread
 
     def start(self) -> None:
-        """Start the thread, once."""
+        """Start the thread, if it is not there; where none can be had now, the next call tries again."""
         with self._changed:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="ledger-keeper", daemon=True)
-                # Outside the turn, if any, that is the first to need it.
-                Context().run(self._thread.start)
+            if self._thread is not None and self._thread.is_alive():
+                return
+            thread = threading.Thread(target=self._run, name="ledger-keeper", daemon=True)
+            # Outside the turn, if any, that is the first to need it.
+            with suppress(RuntimeError):
+                Context().run(thread.start)
+                self._thread = thread
 
     def _run(self) -> None:
         while True:
             try:
                 self.tick(time.monotonic())
-            except RuntimeError:  # The interpreter is going down, and takes no more work.
-                return
+            except Exception:
+                # Whatever it was, the other turns need their leases. At the next tick it is tried again.
+                if not threading.main_thread().is_alive():
+                    return
             with self._changed:
                 due = self._next()
                 self._changed.wait(None if due is None else max(due - time.monotonic(), 0))
 
 
 class _Process:
-    """The keeper and the pool of this process."""
+    """The keeper of this process; a fork's child, which runs none of its parent's turns, has its own."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.pid = 0
-        self.keeper: Keeper
-        self.pool: ThreadPoolExecutor
+        self._keeper: Keeper
 
-    def ready(self) -> None:
+    def keeper(self) -> Keeper:
         with self.lock:
             if self.pid != os.getpid():
                 self.pid = os.getpid()
-                self.pool = ThreadPoolExecutor(MOST_THREADS, "ledger-io")
-                self.keeper = Keeper(_submit_outside)
+                self._keeper = Keeper(in_pool)
+        self._keeper.start()
+        return self._keeper
 
 
 _process = _Process()
@@ -166,33 +173,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
-def _submit_outside(job: Callable[[], T]) -> Future[T]:
-    return Context().run(lambda: _process.pool.submit(job))
-
-
-def in_pool(job: Callable[[], T]) -> Future[T]:
-    """Have a job that may wait for a store done by one of a bounded number of threads."""
-    _process.ready()
-    return _submit_outside(job)
-
-
-def later(delay_s: float, job: Callable[[], Any]) -> None:
+def later(delay_s: float, job: Callable[[], Any], lane: Hashable = None) -> None:
     """Have a job done in the pool after a delay in seconds."""
-    keeper().later(time.monotonic() + delay_s, job)
+    _process.keeper().later(time.monotonic() + delay_s, job, lane)
 
 
 def tend(kept: Kept) -> None:
     """Look after a running turn until `leave`."""
-    keeper().tend(kept, time.monotonic())
+    _process.keeper().tend(kept, time.monotonic())
 
 
 def leave(kept: Kept) -> None:
     """Look after a turn no more."""
-    keeper().leave(kept)
-
-
-def keeper() -> Keeper:
-    """Return this process's keeper, at work."""
-    _process.ready()
-    _process.keeper.start()
-    return _process.keeper
+    _process.keeper().leave(kept)

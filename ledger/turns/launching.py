@@ -63,7 +63,7 @@ def launch(
     run = Run(log, launch.program, running, claim, world, steps, scribe)
     try:
         calling.start(run, launch.bound, context, loop)
-    except BaseException as error:
+    except Exception as error:  # No thread can be had: then that is how the turn ended.
         run.fail(error)
     return run
 
@@ -74,7 +74,7 @@ def _scribe(log: Log, view: View, launch: Launch, pieces: Pieces) -> Scribe | No
         return None
     described = launch.program.description
     writer = None if launch.claim.attempt == 1 else _next_writer(events, launch)
-    scribe = Scribe(events, launch.turn, described, pieces, view.world, writer)
+    scribe = Scribe(events, launch.turn, described, pieces, view.world, writer, log.lane)
     if writer is not None:
         scribe.begin_again(launch.claim.attempt)
     else:

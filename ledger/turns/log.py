@@ -8,10 +8,11 @@ their own.
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -62,7 +63,8 @@ class Log:
         self.calls: Any = loops.blocking(store)
         """The store with methods that block, whatever the caller gave."""
         self.conversation = conversation
-        self.lock = threading.RLock()
+        self._lock = threading.RLock()
+        self._process = os.getpid()
         self.history = History(conversation)
         self._position: int = 0
         self._scan = getattr(self.calls, "scan", self.calls.read)
@@ -183,6 +185,24 @@ class Log:
         """Append records whatever the log holds: what is true of any log, such as a stop."""
         self.calls.append(self.conversation, records)
         return self.read()
+
+    @property
+    def lock(self) -> threading.RLock:
+        """What threads that share this take turns by.
+
+        In a fork's child it may be held by a thread that is not there: it is made anew, and what was
+        folded, perhaps half, is forgotten.
+        """
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._lock = threading.RLock()
+            self.history, self._position = History(self.conversation), 0
+        return self._lock
+
+    @property
+    def lane(self) -> Hashable:
+        """Where jobs that may wait for this log stand in line: one that hangs holds up no other."""
+        return id(self.store), self.conversation
 
     @property
     def position(self) -> int:

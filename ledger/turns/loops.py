@@ -3,7 +3,7 @@
 The blocking face has to run async programs and to use stores whose methods are coroutines. It gives
 them to one event loop in a thread of its own, always the same one, so that clients and pools that a
 program keeps between turns stay on the loop they were made on. The awaiting face gives them to the
-caller's loop instead. So a store has a home: the loop it was first used on.
+caller's loop instead. So a store has a home: the loop it was first used on, while that runs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,19 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextvars import Context
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+
+from ledger.errors import StoreUnknown
+from ledger.turns.identity import ByIdentity
+
+LOOK_S = 0.1
+"""How often who waits for something on an event loop looks whether that loop is still there."""
+TRIES = 3
+"""How often a call of a store is begun anew on another loop."""
+READS = ("read", "scan", "wait")
+"""What may be called again though it had begun."""
 
 T = TypeVar("T")
 Loop = asyncio.AbstractEventLoop
@@ -40,16 +49,21 @@ class _Background:
                 Context().run(thread.start)
             return self._loop
 
+    def is_it(self, loop: asyncio.AbstractEventLoop) -> bool:
+        return self.pid == os.getpid() and loop is self._loop
+
 
 _background = _Background()
 
 
-def _renew_lock() -> None:
+def _renew() -> None:
+    """In a fork's child no loop of its parent runs, though each says that it does."""
     _background.lock = threading.Lock()
+    _homes.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_renew)
 
 
 def background() -> asyncio.AbstractEventLoop:
@@ -92,19 +106,72 @@ def start(
     return cancel_soon
 
 
+class LoopEnded(RuntimeError):
+    """What was to be done on an event loop was cancelled there, or the loop ended before."""
+
+    def __init__(self, *, begun: bool) -> None:
+        super().__init__("the event loop ended before this was done")
+        self.begun = begun
+        """Whether it had begun; else nothing of it was done."""
+
+
 def result_of(awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
-    """Block until an awaitable gave its result on a loop. Raises: RuntimeError: this is that loop's thread."""
+    """Block until an awaitable gave its result on a loop.
+
+    Raises: RuntimeError: this is that loop's thread. LoopEnded.
+    """
     if running_loop() is loop:
-        if inspect.iscoroutine(awaitable):
-            awaitable.close()
+        _drop(awaitable)
         raise RuntimeError(
             "this would wait on the event loop for the event loop itself; use ledger.aio here"
         )
+    given: Future[Any] = Future()
+    try:
+        loop.call_soon_threadsafe(_begin, awaitable, given)
+    except RuntimeError:  # It is closed.
+        _drop(awaitable)
+        raise LoopEnded(begun=False) from None
+    # A loop that ends says nothing to those who wait on it: they have to look.
+    while not wait([given], LOOK_S).done:
+        if _is_over(loop) and given.cancel():
+            _drop(awaitable)
+            raise LoopEnded(begun=False)
+        if loop.is_closed() or not threading.main_thread().is_alive():
+            raise LoopEnded(begun=not _drop(awaitable))
+    return given.result()
 
-    async def given() -> Any:
+
+def _begin(awaitable: Any, given: Future[Any]) -> None:
+    if not given.set_running_or_notify_cancel():
+        return  # Nobody waits any more, and it was dropped.
+
+    async def awaited() -> Any:
         return await awaitable
 
-    return asyncio.run_coroutine_threadsafe(given(), loop).result()
+    def hand_over(task: asyncio.Task[Any]) -> None:
+        if task.cancelled():
+            given.set_exception(LoopEnded(begun=not _drop(awaitable)))
+        elif (error := task.exception()) is not None:
+            given.set_exception(error)
+        else:
+            given.set_result(task.result())
+
+    asyncio.get_running_loop().create_task(awaited()).add_done_callback(hand_over)
+
+
+def _drop(awaitable: Any) -> bool:
+    """Have a coroutine that has not begun never begin. Returns: whether it was such a one."""
+    created = inspect.iscoroutine(awaitable) and (
+        inspect.getcoroutinestate(awaitable) == inspect.CORO_CREATED
+    )
+    if created:
+        awaitable.close()
+    return created
+
+
+def _is_over(loop: asyncio.AbstractEventLoop) -> bool:
+    """Say whether a loop does nothing now: it ended, or it pauses and may never go on."""
+    return not loop.is_running() and not _background.is_it(loop)
 
 
 def teller(tell: Callable[[], None]) -> Callable[..., None]:
@@ -131,15 +198,15 @@ async def done(future: Future[T]) -> T:
     return future.result()
 
 
-_homes: WeakKeyDictionary[Any, asyncio.AbstractEventLoop] = WeakKeyDictionary()
+_homes: ByIdentity[asyncio.AbstractEventLoop] = ByIdentity()
 
 
 def settle(store: Any, loop: asyncio.AbstractEventLoop) -> None:
-    """Make a loop the home of a coroutine store, unless it has one that is still open."""
+    """Make a loop the home of a coroutine store, unless it has one that runs."""
     if is_awaitable(store):
         home = _homes.get(store)
-        if home is None or home.is_closed():
-            _homes[store] = loop
+        if home is None or _is_over(home):
+            _homes.set(store, loop)
 
 
 def is_awaitable(store: Any) -> bool:
@@ -162,16 +229,25 @@ class Bridge:
             return found
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            settle(self.store, background())
-            loop = _homes[self.store]
-
-            async def calling() -> Any:
-                given = found(*args, **kwargs)
-                return await given if inspect.isawaitable(given) else given
-
-            return result_of(calling(), loop)
+            ended = None
+            for _ in range(TRIES):
+                settle(self.store, background())
+                try:
+                    home = _homes.get(self.store) or background()
+                    return result_of(_given(found, args, kwargs), home)
+                except LoopEnded as error:
+                    ended = error
+                if ended.begun and name not in READS:
+                    break
+            reason = "the event loop that it was used on ended meanwhile"
+            raise StoreUnknown(where=type(self.store).__name__, reason=reason) from ended
 
         return call
+
+
+async def _given(method: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    given = method(*args, **kwargs)
+    return await given if inspect.isawaitable(given) else given
 
 
 def blocking(store: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ledger.records import values
 from ledger.turns.commands import Outcome
 from ledger.turns.current import Running
 from ledger.turns.programs import Program
@@ -32,6 +33,12 @@ def stopped(running: Running, seconds: float) -> Outcome:
     return Outcome(state="stopped", partial=partial, **_noted(running, seconds))
 
 
+def bare(outcome: Outcome) -> Outcome:
+    """Return an end that every record can hold: how it ended, and the beginning of what was said."""
+    partial = None if outcome.partial is None else outcome.partial[:ERROR_LIMIT]
+    return Outcome(state=outcome.state, error=outcome.error, partial=partial, bare=True)
+
+
 def describe_error(error: BaseException) -> dict[str, Any]:
     """Return an exception as a record keeps it: `type`, `message`, and `code` when it has one.
 
@@ -39,11 +46,15 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     """
     try:
         text = str(error)
-    except Exception:
+    except BaseException:
         text = "(it could not say)"
     text = text[:ERROR_LIMIT].encode("utf-8", "replace").decode()
     told = {"type": type(error).__name__, "message": text}
-    code = getattr(error, "code", None)
+    try:
+        code = getattr(error, "code", None)
+        values.check(code, "code", references=False)
+    except BaseException:
+        return told
     return {**told, "code": code} if type(code) is str else told
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextvars import Context
+from inspect import BoundArguments
 from typing import Any
 
 from ledger.errors import SignatureChanged, TurnState, TurnUnfinished, TurnUnknown, TurnWaiting
@@ -52,15 +53,19 @@ class Resumption:
         self._rerun = list(rerun)
         self._program = view.program
         self._claim: commands.Claim | None = None
+        self._bound: BoundArguments | None = None
 
     def claim(self) -> float | None:
         """Claim the turn. Returns: how many seconds to wait before asking again; None: it is ours.
 
-        Raises: turn-state, turn-waiting, turn-unfinished, conversation-signature; store errors.
+        Raises: turn-state, turn-waiting, turn-unfinished, conversation-signature; store errors; TypeError: an
+        input that the program needs is not recorded.
         """
         view, history = self._view, self._log.read()
         self._refuse_foreign(history)
         commands.check_fields(history, self.turn, self._program.description)
+        record = history.node(self.turn).record
+        self._bound = self._program.rebind(kinds.mapping(record.inputs, record.seq))
         left = self._watch(history)
         if left > 0:
             return min(left, LOOK_S)
@@ -72,10 +77,10 @@ class Resumption:
     def launch(self, context: Context, loop: loops.Loop | None = None) -> Run:
         """Start its program again, once it is ours."""
         assert self._claim is not None
+        assert self._bound is not None
         record = self._log.history.node(self.turn).record
-        bound = self._program.rebind(kinds.mapping(record.inputs, record.seq))
         settings = {**self._view.settings, **kinds.mapping(record.settings, record.seq)}
-        launch = Launch(self.turn, self._program, bound, settings, self._claim)
+        launch = Launch(self.turn, self._program, self._bound, settings, self._claim)
         return launching.launch(self._log, self._view, launch, context, loop)
 
     def _decide(self, history: History) -> list[NewRecord]:

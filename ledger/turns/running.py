@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any
 
 from ledger.errors import (
@@ -28,6 +29,7 @@ from ledger.turns import commands, keeper, outcomes
 from ledger.turns.commands import LEASE_S, Claim, Outcome
 from ledger.turns.current import Running
 from ledger.turns.log import Log
+from ledger.turns.pool import in_pool
 from ledger.turns.programs import Program
 from ledger.turns.scribe import Scribe
 from ledger.turns.steps import Paused, Steps, saved, unsaved
@@ -36,6 +38,10 @@ from ledger.views import History
 
 GRACE_S = 0.25
 """How long a program that was stopped has to end by itself, so that it can say what it used."""
+TRIES = 25
+"""How often an end that could not be recorded is tried again, once a second: nearly as long as a lease."""
+UNFIT = ("record-invalid", "record-too-large")
+"""Refusals that trying again does not change."""
 MARGIN_S = 5.0
 """How long before its lease ends a turn that cannot renew it is given up."""
 
@@ -72,6 +78,9 @@ class Run:
         self._begun = time.perf_counter()
         self._lock = threading.Lock()
         self._taken = False
+        self._over = threading.Lock()
+        """Held until it is over. A bare lock: see `wait`."""
+        self._over.acquire()
         self._seen = log.position
         self._reading = False
         self._renewed = world.monotonic()
@@ -86,12 +95,41 @@ class Run:
         """The turn's id."""
         return self.running.turn
 
+    @property
+    def lane(self) -> Hashable:
+        """Where jobs for it stand in line."""
+        return self._log.lane
+
+    def wait(self, timeout_s: float = -1) -> None:
+        """Block until its outcome is there, or for some seconds. An interrupt may come at any moment.
+
+        Who waits on a future holds its lock for moments; an interrupt in one of them would leave it held,
+        and the turn could never end.
+        """
+        if self._over.acquire(timeout=timeout_s):
+            self._over.release()
+
     # -- told by the program's side
 
     def finish(self, value: Any) -> None:
         """The program returned."""
+        self._end(lambda: self._finish(value))
+
+    def fail(self, error: BaseException) -> None:
+        """The program raised."""
+        self._end(lambda: self._fail(error))
+
+    def _end(self, end: Callable[[], None]) -> None:
+        """End it, if nobody has; whatever goes wrong in that, who waits for it is told."""
         if not self._take():
             return
+        try:
+            end()
+        except BaseException as error:
+            if not self.outcome.done():
+                self._conclude(error=error)
+
+    def _finish(self, value: Any) -> None:
         if self.running.stopped:
             self._record(self._stopped(), error=Cancelled(turn=self.turn))
             return
@@ -108,10 +146,7 @@ class Run:
             return
         self._record(outcome, value=value)
 
-    def fail(self, error: BaseException) -> None:
-        """The program raised."""
-        if not self._take():
-            return
+    def _fail(self, error: BaseException) -> None:
         if self.running.stopped:
             self._record(self._stopped(), error=Cancelled(turn=self.turn))
         elif isinstance(error, Paused) or self.steps.questions:
@@ -126,7 +161,7 @@ class Run:
         if self.outcome.done() or self.running.stopped:
             return
         self.running.ask_to_stop()
-        keeper.later(GRACE_S, self._end_stopped)
+        keeper.later(GRACE_S, self._end_stopped, self.lane)
         self.cancel()
 
     def lose(self, error: LeaseLost) -> None:
@@ -141,12 +176,12 @@ class Run:
     def look(self) -> None:
         """See whether the log has news, whether the lease is kept, and whether watchers have to be told."""
         if self._overdue():
-            keeper.in_pool(self._give_up)
+            self._give_up()
         if self._scribe is not None and self._scribe.waits:
-            keeper.in_pool(self._scribe.flush)
+            in_pool(self._scribe.flush, self.lane)
         if not self._reading and self._has_news():
             self._reading = True
-            keeper.in_pool(self._read)
+            in_pool(self._read, self.lane)
 
     def is_ours(self) -> bool:
         """Whether it has not ended, and is this process's as far as the log tells at once.
@@ -216,8 +251,8 @@ class Run:
         return not taken
 
     def _end_stopped(self) -> None:
-        if self._take():
-            self._record(self._stopped(), error=Cancelled(turn=self.turn))
+        stopped = Cancelled(turn=self.turn)
+        self._end(lambda: self._record(self._stopped(), error=stopped))
 
     def _stopped(self) -> Outcome:
         return outcomes.stopped(self.running, self._seconds())
@@ -242,19 +277,47 @@ class Run:
         try:
             self._log.append(decide)
             saved(self.turn)
-        except TurnUnknown as gone:
+        except (LeaseLost, TurnUnknown) as gone:
             self._conclude(error=_lost(self.turn, gone))
         except BaseException as second:
-            unfit = getattr(second, "code", None) in ("record-invalid", "record-too-large")
-            if unfit and outcome.state == "done":
+            if getattr(second, "code", None) not in UNFIT:
+                self._later(decide, second if error is None else error, second)
+            elif outcome.state == "done":
                 self._failed(second)
-            elif outcome.state == "failed" and error is not None:
-                error.add_note(f"and turn {self.turn} could not be recorded as failed: {second}")
-                self._conclude(error=error)
+            elif not outcome.bare:
+                self._record(outcomes.bare(outcome), error=error)
             else:
-                self._conclude(error=second)
+                self._conclude(error=second if error is None else error)
         else:
             self._conclude(value=value, error=error, recorded=outcome)
+
+    def _later(
+        self,
+        decide: Callable[[History], list[NewRecord]],
+        error: BaseException,
+        second: BaseException,
+    ) -> None:
+        """Tell the caller that the end could not be recorded, and try again while the turn is ours."""
+        error.add_note(
+            f"the end of turn {self.turn} could not be recorded ({second}); it is tried again for "
+            f"{TRIES} s: sent again under its request id, the turn then gives what it ended with"
+        )
+        self._conclude(error=error)
+        left = TRIES
+
+        def again() -> None:
+            nonlocal left
+            try:
+                self._log.append(decide)
+                saved(self.turn)
+            except (LeaseLost, TurnUnknown):
+                return
+            except Exception:
+                left -= 1
+                if left:
+                    keeper.later(1.0, again, self.lane)
+
+        keeper.later(1.0, again, self.lane)
 
     def _wait(self) -> None:
         """Record that it waits for people. Nobody holds it then.
@@ -309,11 +372,12 @@ class Run:
     ) -> None:
         self.steps.close()
         if self._scribe is not None:
-            # After the record: who watches sees no end that is not kept.
-            if recorded is None:
-                self._scribe.leave(write=watched)
-            else:
-                self._scribe.end(recorded)
+            # After the record: who watches sees no end that is not kept. It is for watching only.
+            with suppress(Exception):
+                if recorded is None:
+                    self._scribe.leave(write=watched)
+                else:
+                    self._scribe.end(recorded)
         keeper.leave(self)
         _running.pop(self.turn, None)
         self.running.over = True
@@ -321,6 +385,7 @@ class Run:
             self.outcome.set_exception(error)
         else:
             self.outcome.set_result(value)
+        self._over.release()
         self.running.pieces.close()
 
     def _check_process(self) -> None:
@@ -344,10 +409,11 @@ LAST_S = 5.0
 def result(run: Run) -> Any:
     """Wait for a turn's program and return what it returned; interrupted, stop the turn first."""
     try:
-        wait([run.outcome])
+        run.wait()
     except BaseException:
         run.stop()
-        wait([run.outcome], LAST_S)
+        if not run.outcome.done():
+            run.wait(LAST_S)
         raise
     return run.outcome.result()
 

@@ -8,7 +8,7 @@ a log that somebody else has taken over (a process that resumed the turn) is lef
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,8 @@ from ledger.turns.world import World
 
 JOIN_S = 0.05
 """How long pieces are joined before they are written."""
+TRIES = 20
+"""How often the last events are tried again, once a second."""
 MOST_WAITING = 10_000
 """How many events wait for a store that takes none; then watching this turn is given up."""
 
@@ -39,12 +41,14 @@ class Scribe:
         pieces: Pieces,
         world: World,
         writer: Writer | None = None,
+        lane: Hashable = None,
     ) -> None:
         self._events = events
         self._program = program
         self._pieces = pieces
         self._world = world
         self._writer = writer if writer is not None else Writer(turn, program.name)
+        self._lane = lane
         self._waiting: list[Event] = []
         self._written = 0
         self._lock = threading.Lock()
@@ -98,11 +102,21 @@ class Scribe:
             self._write()
 
     def end(self, outcome: Outcome) -> None:
-        """Write the rest, and how the turn ended."""
+        """Write the rest, and how the turn ended; a store that takes it not now is asked again for a while."""
         with self._writing:
             if not self._over:
                 self._write(outcome)
                 self._over = True
+        self._again(TRIES)
+
+    def _again(self, left: int) -> None:
+        if self._waiting and left:
+            keeper.later(1.0, lambda: self._rest(left), self._lane)
+
+    def _rest(self, left: int) -> None:
+        with self._writing:
+            self._send()
+        self._again(left - 1)
 
     def leave(self, *, write: bool = False) -> None:
         """Write no more: the turn is somebody else's, or waits. Args: write: the rest first."""
@@ -116,7 +130,7 @@ class Scribe:
             if self._due or self._over:
                 return
             self._due = True
-        keeper.later(JOIN_S, self.flush)
+        keeper.later(JOIN_S, self.flush, self._lane)
 
     def _write(self, outcome: Outcome | None = None) -> None:
         if self._over:
@@ -125,14 +139,25 @@ class Scribe:
             self._gather()
             if outcome is not None:
                 self._waiting.append(last(self._writer, outcome, at=self._now()))
+        except EventRefused:
+            self._give_up()
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        try:
             if self._waiting:
                 self._events.extend(self._waiting)
             self._waiting = []
         except EventRefused:
-            self._over = True
+            self._give_up()
         except Exception:
             # The store takes none now. They are sent again with the next, which does no harm.
-            self._over = len(self._waiting) > MOST_WAITING
+            if len(self._waiting) > MOST_WAITING:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        self._over, self._waiting = True, []
 
     def _gather(self) -> None:
         """Make one event of the pieces that are not written yet."""

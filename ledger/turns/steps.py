@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -99,6 +99,11 @@ class Steps:
         """The tools that each call in the tree had called, with what they gave."""
         self.questions: list[dict[str, Any]] = []
         """What a person has to answer before the turn goes on."""
+
+    @property
+    def lane(self) -> Hashable:
+        """Where the jobs of its conversation stand in line."""
+        return self._log.lane
 
     # -- one step
 

@@ -252,6 +252,8 @@ class Making(ABC):
         """
         if self.cancelled:
             raise Cancelled(turn=self.turn)
+        if self.turn in history:
+            raise RuntimeError(f"turn {self.turn} was recorded already; a send is made once")
         self.repeats = self._repeats(history)
         if self.repeats is not None:
             return []
@@ -330,6 +332,13 @@ class Start(Making):
             self._under.placed = waits_for is None
             return self._under.parent, waits_for
         return self._under.parent, None
+
+    def unsend(self, history: History) -> list[NewRecord]:
+        """Return the end of a turn that was recorded and that nobody runs; none when it was not."""
+        if self.turn not in history or history.node(self.turn).ended is not None:
+            return []
+        outcome, now = Outcome(state="stopped"), self.view.world.now()
+        return commands.end(history, self.turn, outcome, self.claim, now=now)
 
     def _repeats(self, history: History) -> str | None:
         return commands.repeated(history, self._request_id, self._inputs)

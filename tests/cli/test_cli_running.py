@@ -231,7 +231,7 @@ def test_an_interrupt_ends_the_watching_only(worker, ledger_cli, alex):
         r"turn-ledger: turn 1 is no longer watched; --after (1:[12]) shows the rest\n", err
     )
     # Interrupted after a line and before its place was noted, the line is shown again: none is lost.
-    rest = {"1:2": "< two\n[done]\n", "1:1": "< one\n< two\n[done]\n"}[told[1]]
+    rest = {"1:2": "< two\n[done]\n", "1:1": "< one\n  two\n[done]\n"}[told[1]]
     assert ledger_cli("watch", "alex", "1", "--after", told[1]).rest()[1] == rest
 
 

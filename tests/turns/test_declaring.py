@@ -161,11 +161,11 @@ def test_names_that_are_not_known_yet_are_checked_when_they_are():
     with pytest.raises(TypeError, match="keep: sell has no parameter and no output 'reasoning'"):
         Program(sell)
 
-    sell.__globals__["Later"] = Offer
+    inspect.unwrap(sell).__globals__["Later"] = Offer
     try:
         assert Program(sell).keep == {"reasoning": False}
     finally:
-        del sell.__globals__["Later"]
+        del inspect.unwrap(sell).__globals__["Later"]
 
 
 def test_a_partial_may_fill_in_what_was_declared():

@@ -6,6 +6,8 @@ from ledger.turns.keeper import AGAIN_S, LOOK_S, RENEW_S, Keeper
 class Turn:
     """A running turn that counts what the keeper does."""
 
+    lane = None
+
     def __init__(self, *, renews=True):
         self.looks = 0
         self.renewals = []
@@ -23,7 +25,7 @@ class Turn:
 
 def keeper():
     """A keeper whose pool does what it is given at once."""
-    return Keeper(lambda job: job())
+    return Keeper(lambda job, lane: job())
 
 
 def run(kept, until):
@@ -81,7 +83,7 @@ def test_a_thousand_turns():
 def test_a_renewal_that_takes_long_holds_up_nobody():
     """While one renewal hangs in the pool, every other turn is looked at and renewed in time."""
     hanging = []
-    kept, stuck, other = Keeper(hanging.append), Turn(), Turn()
+    kept, stuck, other = Keeper(lambda job, lane: hanging.append(job)), Turn(), Turn()
     kept.tend(stuck, 0)
     kept.tend(other, 0)
 

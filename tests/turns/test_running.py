@@ -1,6 +1,7 @@
 """A turn that runs ends once, whoever ends it first. The clock is the test's."""
 
 import os
+import sys
 import threading
 
 import pytest
@@ -12,7 +13,7 @@ from ledger.turns import commands, running
 from ledger.turns.current import Running
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
-from ledger.turns.running import Run
+from ledger.turns.running import Run, result
 from ledger.turns.steps import Steps
 from ledger.turns.view import Start, View
 from tests.worlds import FakeWorld
@@ -291,3 +292,32 @@ def test_a_deleted_conversation_is_lost(scene):
 
     assert isinstance(scene.run.outcome.exception(0), errors.LeaseLost)
     assert scene.log.store.conversations() == []
+
+
+@pytest.mark.parametrize("line", range(1, 40))
+def test_an_interrupt_while_waiting_holds_nobody_up(scene, line):
+    """Interrupted at any line of waiting for a turn, a caller holds no lock that the turn needs to end."""
+    count = 0
+
+    def interrupt(frame, event, _):
+        nonlocal count
+        waiting = frame.f_code.co_filename.endswith(("_base.py", "threading.py", "running.py"))
+        count += waiting and event == "line"
+        if waiting and event == "line" and count == line:
+            raise KeyboardInterrupt
+        return interrupt if waiting or frame.f_code.co_name == "result" else None
+
+    ending = threading.Timer(0.05, scene.run.finish, ["fine"])
+    ending.start()
+    before = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        result(scene.run)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(before)
+    ending.join(3)
+
+    assert not ending.is_alive()
+    assert scene.ended is not None
