@@ -23,7 +23,6 @@ from ledger.errors import Cancelled
 from ledger.turns import current, helping, loops, stepping
 from ledger.turns.pool import Workers, in_pool
 from ledger.turns.running import Run
-from ledger.turns.steps import Paused
 
 MOST_PROGRAMS = 128
 """How many programs that are not async run at once for awaiting callers; more wait for their turn."""
@@ -64,14 +63,19 @@ def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None
         elif inspect.isawaitable(value):
             value = loops.result_of(value, loop or loops.background())
     except BaseException as error:
-        if isinstance(error, Paused):
-            while not (run.steps.quiet or run.running.stopped):
-                time.sleep(0.005)
         if isinstance(error, loops.LoopEnded):
             run.running.ask_to_stop()  # As a task that is cancelled: see `_on_loop`.
+        _settle(run)
         run.fail(error)
     else:
+        _settle(run)
         run.finish(value)
+
+
+def _settle(run: Run) -> None:
+    """Let the steps beside a question come to their end, before the turn waits for a person."""
+    while not (run.steps.settled or run.running.stopped):
+        time.sleep(0.005)
 
 
 async def _on_loop(run: Run, bound: BoundArguments) -> None:
@@ -88,10 +92,10 @@ async def _on_loop(run: Run, bound: BoundArguments) -> None:
             # Stopped, or the whole loop is: either way somebody asked for it. (Else it comes from a task
             # that the program cancelled itself.)
             run.running.ask_to_stop()
-        if isinstance(error, Paused):
-            await stepping.quiet(run.steps, lambda: run.running.stopped)
+        await stepping.settled(run.steps, lambda: run.running.stopped)
         in_pool(lambda: run.fail(failure), run.lane)
     else:
+        await stepping.settled(run.steps, lambda: run.running.stopped)
         in_pool(lambda: run.finish(value), run.lane)
 
 

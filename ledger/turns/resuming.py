@@ -21,7 +21,7 @@ from ledger.turns.programs import Program
 from ledger.turns.running import Run
 from ledger.turns.steps import saved, unsaved
 from ledger.turns.view import View
-from ledger.views import History
+from ledger.views import History, states
 
 WATCH_S = 12.0
 """How long a log is watched for a renewal: a holder that lives renews every 10 s."""
@@ -62,6 +62,7 @@ class Resumption:
         input that the program needs is not recorded.
         """
         view, history = self._view, self._log.read()
+        self._refuse_foreign(history)
         commands.check_fields(history, self.turn, self._program.description)
         record = history.node(self.turn).record
         self._bound = self._program.rebind(kinds.mapping(record.inputs, record.seq))
@@ -93,8 +94,18 @@ class Resumption:
             rerun=self._rerun,
             now=view.world.now(),
             dead=view.dead(history, self.turn),
-            kept=unsaved(self.turn),
+            kept=unsaved(history, self.turn),
         )
+
+    def _refuse_foreign(self, history: History) -> None:
+        """Refuse a turn of another library's AI function: its steps are its own requests, which no program
+        of ours makes again. Found out by running one, it would be too late for what that did."""
+        node = history.node(self.turn)
+        known = history.programs.get(node.record.program)
+        if node.ended is None and known is not None and known.program_kind == "ai":
+            state = history.state(self.turn, now=self._view.world.now())
+            reason = "another library's AI function made it; only that library can go on with it"
+            raise TurnState(turn=self.turn, state=state, reason=reason)
 
     def _watch(self, history: History) -> float:
         """Return how long its log has to be watched still."""
@@ -102,6 +113,8 @@ class Resumption:
         dead = view.dead(history, self.turn)
         state = history.state(self.turn, now=view.world.now(), dead=dead)
         if state != "interrupted" or dead or node.lease is None or view.judge is None:
+            return 0
+        if states.released(node.lease):
             return 0
         here = node.lease.holder == view.world.holder() and running.find(self.turn) is None
         if here or view.judge.ended_here(node.lease):

@@ -133,6 +133,9 @@ class Run:
         if self.running.stopped:
             self._record(self._stopped(), error=Cancelled(turn=self.turn))
             return
+        if self.steps.questions:
+            self._wait()
+            return
         if left := self.steps.left():
             self._give_back(TurnChanged(turn=self.turn, left=tuple(left)))
             return
@@ -146,7 +149,7 @@ class Run:
     def _fail(self, error: BaseException) -> None:
         if self.running.stopped:
             self._record(self._stopped(), error=Cancelled(turn=self.turn))
-        elif isinstance(error, Paused):
+        elif isinstance(error, Paused) or self.steps.questions:
             self._wait()
         else:
             self._failed(error)
@@ -269,7 +272,7 @@ class Run:
             if outcome.state != "stopped" and commands.asked_to_stop(history, self.turn):
                 outcome, error = self._stopped(), Cancelled(turn=self.turn)
             ended = commands.end(history, self.turn, outcome, self.claim, now=self._world.now())
-            return [*unsaved(self.turn), *ended]
+            return [*unsaved(history, self.turn), *ended]
 
         try:
             self._log.append(decide)
@@ -317,7 +320,11 @@ class Run:
         keeper.later(1.0, again, self.lane)
 
     def _wait(self) -> None:
-        """Record that it waits for people. Nobody holds it then."""
+        """Record that it waits for people. Nobody holds it then.
+
+        So a turn with an open question does, whatever its program made of the pause: a group of tasks makes
+        a group of errors of it, or a result, and no answer is never yes.
+        """
         self.steps.close()
         questions = self.steps.questions
 
@@ -325,7 +332,7 @@ class Run:
             self._check_process()
             now = self._world.now()
             waiting = commands.wait(history, self.turn, questions, self.claim, now=now)
-            return [*unsaved(self.turn), *waiting]
+            return [*unsaved(history, self.turn), *waiting]
 
         try:
             self._log.append(decide)
@@ -344,10 +351,13 @@ class Run:
 
         def decide(history: History) -> list[NewRecord]:
             self._check_process()
-            return commands.release(history, self.turn, self.claim, now=self._world.now())
+            now = self._world.now()
+            released = commands.release(history, self.turn, self.claim, now=now)
+            return [*unsaved(history, self.turn), *released]
 
         try:
             self._log.append(decide)
+            saved(self.turn)
         except Exception as second:
             error.add_note(f"and turn {self.turn} could not be given back: {second}")
         self._conclude(error=error)

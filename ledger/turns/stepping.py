@@ -37,12 +37,27 @@ async def _awaited(steps: Steps, begin: Callable[[], Begun], call: Callable[[], 
         if inspect.iscoroutinefunction(call):
             value = await call()
         else:
-            value = await asyncio.to_thread(call)
-            value = await value if inspect.isawaitable(value) else value
-        return await loops.done(in_pool(lambda: steps.end(begun, value), steps.lane))
+            # A thread goes on when its task is cancelled, as in a group of tasks one of which waits for a
+            # person: what it gives is recorded all the same, and nobody has to be asked what it did.
+            value = await asyncio.shield(asyncio.ensure_future(_in_thread(steps, begun, call)))
+            if not inspect.isawaitable(value):
+                return value
+            value = await value
+        return await _ended(steps, begun, value)
 
 
-async def quiet(steps: Steps, given_up: Callable[[], bool]) -> None:
-    """Wait until no step is under way, or the waiting is given up."""
-    while not (steps.quiet or given_up()):
+async def _in_thread(steps: Steps, begun: Begun, call: Callable[[], Any]) -> Any:
+    """Make a call in a thread, and record what it gave, unless that is still to be awaited."""
+    with steps.under_way():
+        value = await asyncio.to_thread(call)
+        return value if inspect.isawaitable(value) else await _ended(steps, begun, value)
+
+
+async def _ended(steps: Steps, begun: Begun, value: Any) -> Any:
+    return await loops.done(in_pool(lambda: steps.end(begun, value), steps.lane))
+
+
+async def settled(steps: Steps, given_up: Callable[[], bool]) -> None:
+    """Wait until no step is under way beside a question, or the waiting is given up."""
+    while not (steps.settled or given_up()):
         await asyncio.sleep(0.005)

@@ -29,7 +29,7 @@ from ledger.turns.world import World
 from ledger.views import History
 from ledger.views import steps as recorded
 from ledger.views.nodes import Node
-from ledger.views.steps import MADE_UP, Invocation, Name, Question
+from ledger.views.steps import MADE_UP, Invocation, Name, Place, Question, Reply
 
 Effects = Literal["reads", "changes"]
 
@@ -115,7 +115,7 @@ class Steps:
             self._refuse_closed()
             found = self._before.reply(key)
         if found is not None:
-            return Begun(True, _unwrapped(found))
+            return Begun(True, _unwrapped(found.response))
 
         def records(response: Any) -> list[NewRecord]:
             values.check(response, "response", references=False)
@@ -135,14 +135,13 @@ class Steps:
         known_as = recorded.named(id, name, input)
         with self._lock:
             self._refuse_closed()
-            found = self._before.tool(known_as)
-            asked = self._before.question(known_as)
-            place = self._place(site, found, asked)
+            place = self._before.tool(known_as, site.site)
+        found = place.tool
         if found is not None and found.state in ("done", "given"):
             self._make(site, name, input, found.output)
             return Begun(True, found.output)
-        call = _Call(site, place, id or f"{MADE_UP}{place}", name, input, effects)
-        denied = self._denied(call, asked)
+        call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects)
+        denied = self._denied(call, place.asked)
         if denied is not None:
             return Begun(True, denied)
         if effects != "reads":
@@ -175,10 +174,10 @@ class Steps:
         Raises: turn-stopped, lease-lost, store errors.
         """
         with self._storing:
-            waiting = unsaved(self._turn)
+            waiting = list(_unsaved.get(self._turn, ()))
 
             def decide(history: History) -> list[NewRecord]:
-                every = [*waiting, *records]
+                every = [*unsaved(history, self._turn), *records]
                 return commands.step(history, self._turn, self._claim, every, results=results)
 
             try:
@@ -226,9 +225,9 @@ class Steps:
                 self._under_way -= 1
 
     @property
-    def quiet(self) -> bool:
-        """Whether no step is under way."""
-        return self._under_way == 0
+    def settled(self) -> bool:
+        """Whether nothing was asked, or nothing else is under way: what the run ends by is known."""
+        return not self.questions or self._under_way == 0
 
     def close(self) -> None:
         """Make no more steps."""
@@ -270,28 +269,21 @@ class Steps:
     def _question(self, call: _Call) -> dict[str, Any]:
         return {
             "call": call.site.call,
-            "invocation": call.invocation,
+            "invocation": call.place.invocation,
             "id": call.id,
             "name": call.name,
             "input": call.input,
             "effects": call.effects,
             "path": call.site.path(call.name),
-            "site": call.site.site,
+            "site": call.place.site,
             "plugin": "approval",
             "asked": recorded.hashed(call.name, call.input),
         }
 
     # -- parts
 
-    def _place(self, site: Site, found: Invocation | None, asked: Question | None) -> int:
-        if found is not None:
-            return found.invocation
-        if asked is not None:
-            return int(asked.asked["invocation"])
-        return self._before.next(site.site)
-
     def _tool(self, call: _Call, state: str, **keys: Any) -> NewRecord:
-        place = {"site": call.site.site, "invocation": call.invocation, "id": call.id}
+        place = {"site": call.place.site, "invocation": call.place.invocation, "id": call.id}
         return self._new("tool", name=call.name, state=state, **place, **keys)
 
     def _new(self, kind: str, **keys: Any) -> NewRecord:
@@ -301,7 +293,8 @@ class Steps:
 
     def _say(self, kind: str, call: _Call, **keys: Any) -> None:
         if self._scribe is not None:
-            self._scribe.step(kind, id=call.id, invocation=call.invocation, name=call.name, **keys)
+            number = call.place.invocation
+            self._scribe.step(kind, id=call.id, invocation=number, name=call.name, **keys)
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -312,7 +305,7 @@ class _Call(NamedTuple):
     """A tool call that is about to be made."""
 
     site: Site
-    invocation: int
+    place: Place
     id: str
     name: str
     input: Any
@@ -320,44 +313,45 @@ class _Call(NamedTuple):
 
 
 class _Before:
-    """What earlier attempts of a turn recorded, each to be used once, and the numbers they used."""
+    """What earlier attempts of a turn recorded, each to be used once, and the numbers they used.
+
+    A tool call goes with the question about it: of several that are the same, one that was answered `no`
+    must not lend its answer to one that ran. It is looked for where it is made, and then elsewhere, since
+    helpers that run side by side may swap their numbers.
+    """
 
     def __init__(self, node: Node | None) -> None:
-        self._replies: dict[str, deque[Any]] = defaultdict(deque)
-        self._tools: dict[Name, deque[Invocation]] = defaultdict(deque)
-        self._questions: dict[Name, deque[Question]] = defaultdict(deque)
+        self._replies: dict[str, deque[Reply]] = defaultdict(deque)
+        self._tools: dict[Name, list[Place]] = defaultdict(list)
         self._last: dict[str, int] = {}
         self._calls: dict[str, int] = {}
+        self._given_back: set[int] = set()
         if node is not None:
             self._read(node)
 
     def _read(self, node: Node) -> None:
-        for key, response in recorded.replies(node):
-            self._replies[key].append(response)
-        for tool in sorted(recorded.invocations(node), key=lambda t: t.invocation):
-            self._tools[tool.known_as].append(tool)
-            self._use(tool.site, tool.invocation)
-        for question in recorded.questions(node):
-            self._questions[question.known_as].append(question)
-            number = question.asked.get("invocation")
-            self._use(str(question.asked.get("site")), number if isinstance(number, int) else 0)
+        self._given_back = node.given_back
+        for reply in recorded.replies(node):
+            self._replies[reply.key].append(reply)
+        for known_as, place in recorded.places(node):
+            self._tools[known_as].append(place)
+            self._use(place.site, place.invocation)
 
     def _use(self, site: str, number: int) -> None:
         self._last[site] = max(self._last.get(site, 0), number)
 
-    def reply(self, key: str) -> Any:
+    def reply(self, key: str) -> Reply | None:
         queue = self._replies.get(key)
         return queue.popleft() if queue else None
 
-    def tool(self, known_as: Name) -> Invocation | None:
-        queue = self._tools.get(known_as)
-        return queue.popleft() if queue else None
+    def tool(self, known_as: Name, site: str) -> Place:
+        """Return the place of a call, with what is recorded there; of a new call, a new one."""
+        known = self._tools.get(known_as)
+        if not known:
+            return Place(site, self._next(site))
+        return known.pop(next((n for n, place in enumerate(known) if place.site == site), 0))
 
-    def question(self, known_as: Name) -> Question | None:
-        queue = self._questions.get(known_as)
-        return queue.popleft() if queue else None
-
-    def next(self, site: str) -> int:
+    def _next(self, site: str) -> int:
         self._use(site, self._last.get(site, 0) + 1)
         return self._last[site]
 
@@ -366,18 +360,26 @@ class _Before:
         return f"{place}#{self._calls[place]}"
 
     def left(self) -> list[str]:
-        tools = [f"tool {tool.name} {tool.id}" for queue in self._tools.values() for tool in queue]
-        replies = [f"reply {key}" for key, queue in self._replies.items() for _ in queue]
-        return [*tools, *replies]
+        """Return what was not come to. What a changed program had done in addition, before it gave the turn
+        back, is there to be used, and is not asked for."""
+        tools = [place.tool for places in self._tools.values() for place in places]
+        replies = [reply for queue in self._replies.values() for reply in queue]
+        return [
+            *(f"tool {tool.name} {tool.id}" for tool in tools if tool and self._asked_for(tool)),
+            *(f"reply {reply.key}" for reply in replies if self._asked_for(reply)),
+        ]
+
+    def _asked_for(self, step: Invocation | Reply) -> bool:
+        return step.attempt not in self._given_back
 
 
 _UNFIT = ("record-invalid", "record-too-large", "turn-stopped", "lease-lost")
 """Refusals that trying again does not change."""
 
 
-def unsaved(turn: str) -> list[NewRecord]:
-    """Return what steps of a turn gave in this process and no store has yet."""
-    return list(_unsaved.get(turn, ()))
+def unsaved(history: History, turn: str) -> list[NewRecord]:
+    """Return what steps of a turn gave in this process and its log still has to be told."""
+    return recorded.missing(history.node(turn), _unsaved.get(turn, ()))
 
 
 def saved(turn: str) -> None:

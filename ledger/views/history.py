@@ -206,6 +206,8 @@ def _lease(tree: Tree, record: kinds.Lease, seq: int) -> None:
     node.lease, node.lease_seq = record, seq
     if record.attempt > node.attempt:
         node.attempt, node.attempt_seq = record.attempt, seq
+    if states.released(record):
+        _step(tree, record, seq)
 
 
 def _waiting(tree: Tree, record: kinds.Waiting, seq: int) -> None:

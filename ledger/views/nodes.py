@@ -18,8 +18,16 @@ from ledger.records import kinds
 MOST_VERSIONS = 64
 """How many programs of a branch are kept at each of its turns."""
 
-Step = kinds.Approval | kinds.Tool | kinds.Reply | kinds.Call | kinds.Stop | kinds.Waiting
-"""A record made inside a turn, between its start and its end."""
+Step = (
+    kinds.Approval
+    | kinds.Tool
+    | kinds.Reply
+    | kinds.Call
+    | kinds.Stop
+    | kinds.Waiting
+    | kinds.Lease
+)
+"""A record made inside a turn, between its start and its end. Of leases: those that give it back."""
 
 
 class Node:
@@ -107,6 +115,11 @@ class Node:
     def stops(self) -> list[int]:
         """Return the places of the requests to stop it, in log order."""
         return [seq for seq, step in self.steps if isinstance(step, kinds.Stop)]
+
+    @property
+    def given_back(self) -> set[int]:
+        """Return the attempts that did not end it and gave it back."""
+        return {step.attempt for _, step in self.steps if isinstance(step, kinds.Lease)}
 
     @property
     def erased(self) -> bool:

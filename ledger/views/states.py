@@ -35,6 +35,16 @@ def state(node: Node, *, now: datetime, dead: Dead = frozenset()) -> State:
     return "running" if until is not None and until >= now else "interrupted"
 
 
+def released(lease: kinds.Lease) -> bool:
+    """Say whether a lease gives a turn back: it ended before it was made. A time that does not read says no."""
+    if (
+        lease.until >= lease.at
+    ):  # As text, which is the order of times as records write them: the usual case.
+        return False
+    at, until = times.from_text(lease.at), times.from_text(lease.until)
+    return at is not None and until is not None and until < at
+
+
 def unanswered(node: Node) -> list[dict[str, Any]]:
     """Return the questions of a turn's last wait that no later approval names, in order.
 

@@ -7,8 +7,9 @@ the same, the first comes first. A question is known the same way; an answer nam
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ledger.records import canonical, kinds
 from ledger.views.nodes import Node
@@ -37,6 +38,8 @@ class Invocation:
     """`started`: it may have run; `done`; `given`: a person said its output; `rerun`: to be run again."""
     output: Any
     effects: str | None
+    attempt: int = 1
+    """The one that made it first."""
 
     @property
     def known_as(self) -> Name:
@@ -65,6 +68,19 @@ class Question:
         if isinstance(hashed, str):
             return id, name, hashed
         return named(id, name, self.asked.get("input"))
+
+
+class Place(NamedTuple):
+    """Where a tool call is recorded, and what is recorded there."""
+
+    site: str
+    """The place in the tree of calls: `support#1/answer#1`."""
+    invocation: int
+    """Its number there."""
+    tool: Invocation | None = None
+    """The call, where it was begun."""
+    asked: Question | None = None
+    """The question about it, where a person was asked."""
 
 
 def named(id: str | None, name: str, input: Any) -> Name:
@@ -103,6 +119,7 @@ def _merged(before: Invocation | None, tool: kinds.Tool) -> Invocation:
         state=tool.state,
         output=output,
         effects=tool.effects or (before.effects if before is not None else None),
+        attempt=before.attempt if before is not None else tool.attempt,
     )
 
 
@@ -114,12 +131,61 @@ def questions(node: Node) -> list[Question]:
             found[question_name(asked)] = Question(asked, None)
     for answer in node.approvals:
         place = answer.site, answer.invocation, answer.plugin or "approval"
-        if place in found:
+        if place in found and found[place].verdict is None:  # Of two answers the first counts.
             asked = found[place].asked
             found[place] = Question(asked, answer.verdict, answer.by, answer.reason)
     return list(found.values())
 
 
-def replies(node: Node) -> list[tuple[str, Any]]:
-    """Return the keys and responses of a turn's model replies, in log order. Raises: store-corrupt."""
-    return [(reply.key, kinds.payload(reply.response, reply.seq)) for reply in node.replies]
+def places(node: Node) -> list[tuple[Name, Place]]:
+    """Return the places of a turn's tool calls with what each is known by, a call and its question as one.
+
+    By number, and of one number in log order. Raises: store-corrupt.
+    """
+    found: dict[tuple[Name, str, int], Place] = {}
+    for tool in invocations(node):
+        found[tool.known_as, tool.site, tool.invocation] = Place(tool.site, tool.invocation, tool)
+    for question in questions(node):
+        site, number, _ = question_name(question.asked)
+        at = question.known_as, site or "", int(number)
+        begun = found.get(at, Place(at[1], at[2]))
+        found[at] = begun._replace(asked=question)
+    every = [(known_as, place) for (known_as, _, _), place in found.items()]
+    return sorted(every, key=lambda each: each[1].invocation)
+
+
+def missing(node: Node, kept: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the new records of steps that a turn's log lacks still, and that may be added to it.
+
+    A store that failed may have kept one all the same. And what an attempt gave that somebody went on after
+    may not be added: a person may have said since what its tools gave.
+    """
+    stored = {tuple(getattr(step, key, None) for key in _NAMED_BY) for _, step in node.steps}
+    return [
+        record
+        for record in kept
+        if record["attempt"] == node.attempt
+        and tuple(record.get(key) for key in _NAMED_BY) not in stored
+    ]
+
+
+_NAMED_BY = ("at", "site", "invocation", "state", "key", "call")
+"""What tells the record of a tool, reply or call from every other of its turn."""
+
+
+class Reply(NamedTuple):
+    """A model's reply."""
+
+    key: str
+    """The hash of the request."""
+    response: Any
+    attempt: int
+    """The one that paid for it."""
+
+
+def replies(node: Node) -> list[Reply]:
+    """Return a turn's model replies, in log order. Raises: store-corrupt."""
+    return [
+        Reply(reply.key, kinds.payload(reply.response, reply.seq), reply.attempt)
+        for reply in node.replies
+    ]
