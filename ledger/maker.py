@@ -158,7 +158,7 @@ class Maker:
             return None
         program = self._view.program
         assert program is not None
-        launch = Launch(start.turn, program, bound, start.settings, start.claim)
+        launch = Launch(start.turn, program, bound, start.settings, start.claim, self._view.approve)
         return launching.launch(self._log, self._view, launch, context, loop)
 
     def leave(self, start: Start, timeout_s: float) -> None:

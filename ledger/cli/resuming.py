@@ -36,6 +36,7 @@ from ledger.cli.running import beginning, standing
 from ledger.cli.screen import Screen
 from ledger.conversation import Conversation, resume_all
 from ledger.conversation import open as open_conversation
+from ledger.records import kinds
 from ledger.turn import Turn
 from ledger.turns.programs import Program
 from ledger.turns.resuming import WATCH_S, Resumption
@@ -115,7 +116,7 @@ def resume(
     """Go on with a turn whose process died, or that waited and has its answers. Shows it like `watch`.
 
     The program runs here, from its beginning; calls that were recorded are not made again.
-    A turn that asked a person needs --approve: the rule it was made with is not recorded.
+    Tools are asked about as when the turn was sent; --approve says otherwise.
     The exit code says whether it was gone on with, not how it ended. Ctrl-C stops the turn.
     Example: turn-ledger resume alex --program app:answer
     """
@@ -181,7 +182,7 @@ def _settings(given: list[str]) -> dict[str, Any]:
 
 def _rule(approve: str | None) -> str | list[str] | None:
     if approve is None or approve == "none":
-        return None
+        return None if approve is None else []
     if approve in ("changes", "all"):
         return approve
     names = [name.strip() for name in approve.split(",")]
@@ -193,10 +194,13 @@ def _rule(approve: str | None) -> str | list[str] | None:
 def _need_rule(turns: list[Turn], approve: str | None) -> None:
     """Refuse to go on without a word on approval where a person was asked before.
 
-    Else the tools after the one that was approved would run without anybody's yes.
+    Else the tools after the one that was approved would run without anybody's yes. Turns of ours say by
+    which rule they were sent; other writers' do not.
     """
     for turn in turns:
-        if approve is None and (turn._node.waits or turn._node.approvals):
+        node = turn._node
+        says = kinds.has(node.record.approve)
+        if approve is None and not says and (node.waits or node.approvals):
             raise typer.BadParameter(
                 f"turn {turn.ordinal} of {turn.conversation} asks a person about its tools: say which with "
                 "--approve changes, all, their names, or none"

@@ -62,6 +62,7 @@ class Turn(_Common, tag="turn"):
     saw: Payload = ABSENT
     messages: Payload = ABSENT
     source: Payload = ABSENT
+    approve: Payload = ABSENT
     erased: bool = False
 
 

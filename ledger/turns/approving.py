@@ -37,6 +37,33 @@ def check(rule: Any) -> None:
         )
 
 
+ASKED = "function"
+"""How a rule that is a function is recorded."""
+
+
+def recorded(rule: Rule | None) -> Any:
+    """Return a rule as a turn's record says it, so that who goes on with the turn asks about the same."""
+    if rule is None or isinstance(rule, str):
+        return rule
+    return ASKED if callable(rule) else sorted(rule)
+
+
+def of_record(said: Any, given: Rule | None) -> Rule | None:
+    """Return the rule of a turn that is gone on with: the one that is given now, else the recorded one.
+
+    Raises: LookupError: that was a function, and none is given now. Nobody's yes is not a yes.
+    """
+    if given is not None or said is None:
+        return given
+    if said in ("changes", "all"):
+        return "changes" if said == "changes" else "all"
+    if isinstance(said, list):
+        return [name for name in said if isinstance(name, str)]
+    raise LookupError(
+        "it was sent with a function that approves its tools; give `approve` to `open`"
+    )
+
+
 def asks(rule: Rule | None, question: Mapping[str, Any]) -> bool:
     """Say whether a rule asks about a tool call. A function is asked of what `changes` asks about."""
     if rule is None:

@@ -103,6 +103,8 @@ class Sent(msgspec.Struct, kw_only=True):
     made_by: dict[str, Any] | None = None
     messages: list[dict[str, Any]] | None = None
     source: dict[str, Any] | None = None
+    approve: Any = None
+    """The rule by which a person is asked about its tools, as far as a record can say it."""
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the `turn` record."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ledger.errors import EventRefused
 from ledger.records import kinds
 from ledger.records.events import Writer
-from ledger.turns import calling, loops
+from ledger.turns import approving, calling, loops
 from ledger.turns.commands import Claim
 from ledger.turns.current import Running
 from ledger.turns.log import Events, Log
@@ -31,6 +31,8 @@ class Launch(NamedTuple):
     bound: BoundArguments
     settings: Mapping[str, Any]
     claim: Claim
+    rule: approving.Rule | None = None
+    """Which of its tools a person is asked about."""
 
 
 class Lookup(NamedTuple):
@@ -48,7 +50,7 @@ def launch(
     pieces = Pieces()
     scribe = _scribe(log, view, launch, pieces)
     node = log.history.node(turn) if claim.attempt > 1 else None
-    steps = Steps(log, turn, claim, world, rule=view.approve, node=node, scribe=scribe)
+    steps = Steps(log, turn, claim, world, rule=launch.rule, node=node, scribe=scribe)
     running = Running(
         view.conversation,
         turn,

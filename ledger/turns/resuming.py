@@ -14,7 +14,7 @@ from typing import Any
 from ledger.errors import SignatureChanged, TurnState, TurnUnfinished, TurnUnknown, TurnWaiting
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
-from ledger.turns import commands, launching, loops, running
+from ledger.turns import approving, commands, launching, loops, running
 from ledger.turns.launching import Launch
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
@@ -54,6 +54,7 @@ class Resumption:
         self._program = view.program
         self._claim: commands.Claim | None = None
         self._bound: BoundArguments | None = None
+        self._rule: approving.Rule | None = None
 
     def claim(self) -> float | None:
         """Claim the turn. Returns: how many seconds to wait before asking again; None: it is ours.
@@ -66,6 +67,7 @@ class Resumption:
         commands.check_fields(history, self.turn, self._program.description)
         record = history.node(self.turn).record
         self._bound = self._program.rebind(kinds.mapping(record.inputs, record.seq))
+        self._rule = self._approve(history)
         left = self._watch(history)
         if left > 0:
             return min(left, LOOK_S)
@@ -80,7 +82,7 @@ class Resumption:
         assert self._bound is not None
         record = self._log.history.node(self.turn).record
         settings = {**self._view.settings, **kinds.mapping(record.settings, record.seq)}
-        launch = Launch(self.turn, self._program, self._bound, settings, self._claim)
+        launch = Launch(self.turn, self._program, self._bound, settings, self._claim, self._rule)
         return launching.launch(self._log, self._view, launch, context, loop)
 
     def _decide(self, history: History) -> list[NewRecord]:
@@ -96,6 +98,17 @@ class Resumption:
             dead=view.dead(history, self.turn),
             kept=unsaved(history, self.turn),
         )
+
+    def _approve(self, history: History) -> approving.Rule | None:
+        """Return the rule by which a person is asked about its tools: the view's, else the recorded one."""
+        record = history.node(self.turn).record
+        try:
+            return approving.of_record(
+                kinds.payload(record.approve, record.seq), self._view.approve
+            )
+        except LookupError as error:
+            state = history.state(self.turn, now=self._view.world.now())
+            raise TurnState(turn=self.turn, state=state, reason=str(error)) from None
 
     def _refuse_foreign(self, history: History) -> None:
         """Refuse a turn of another library's AI function: its steps are its own requests, which no program

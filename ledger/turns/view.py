@@ -349,6 +349,7 @@ class Start(Making):
             parent=parent,
             inputs=self._inputs,
             request_id=self._request_id,
+            approve=approving.recorded(self.view.approve),
             settings=self._settings or None,
         )
         return commands.start(
