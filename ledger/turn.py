@@ -94,25 +94,41 @@ class TurnBase:
 
     @property
     def result(self) -> Any:
-        """The answer; None until it is done.
+        """The answer; None until it is done. Of several outputs it is the one that is the answer, the last.
 
         As the type that the view's program declares, when that program's fields are the turn's;
-        else as JSON has it.
+        else as JSON has it. (Calling a conversation gives what its program returned: all outputs.)
         """
         ended = self._node.ended
         if ended is None or ended.state != "done":
             return None
-        if kinds.has(ended.value):
-            found = self._value(ended.value)
-        else:
-            found = self.outputs.get(self._log.history.answer_name(self._id))
-        program = self._view.program
-        return found if program is None else self._typed(program, found)
+        program = self._own_program
+        return self._plain_answer if program is None else program.answer(self._plain_answer)
 
-    def _typed(self, program: Program, found: Any) -> Any:
+    @property
+    def _plain_answer(self) -> Any:
+        """The answer of a turn that is done, as JSON has it."""
+        ended = self._node.ended
+        if ended is not None and kinds.has(ended.value):
+            return self._value(ended.value)
+        return self.outputs.get(self._log.history.answer_name(self._id))
+
+    @property
+    def _returned(self) -> Any:
+        """What its program returned: several outputs as the NamedTuple that the view's program declares."""
+        program = self._own_program
+        return (
+            self.result if program is None else program.returned(self._plain_answer, self.outputs)
+        )
+
+    @property
+    def _own_program(self) -> Program | None:
+        """The view's program, if its fields are the turn's."""
+        program = self._view.program
         recorded = self._log.history.programs.get(self._node.record.program)
-        same = recorded is not None and self._value(recorded.fields) == program.description.fields
-        return program.answer(found) if same else found
+        if program is None or recorded is None:
+            return None
+        return program if self._value(recorded.fields) == program.description.fields else None
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -405,10 +421,10 @@ class Turn(TurnBase):
 
 
 def outcome_of(turn: TurnBase) -> Any:
-    """Return the result of a turn that no longer runs, or raise why there is none."""
+    """Return what the program of a turn that no longer runs returned, or raise why there is nothing."""
     state = turn.state
     if state == "done":
-        return turn.result
+        return turn._returned
     if state == "stopped":
         raise Cancelled(turn=turn.id)
     if state == "waiting":
