@@ -19,6 +19,7 @@ from typing import Any
 from ledger.errors import StoreUnsupported, TurnUnknown
 from ledger.maker import Maker
 from ledger.records import ids, kinds, values
+from ledger.records.kinds import NewRecord
 from ledger.stores.resolve import store_for
 from ledger.stream import Stream
 from ledger.turn import Turn, outcome_of
@@ -41,7 +42,7 @@ from ledger.turns.resuming import Crew, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike, View
 from ledger.turns.world import SYSTEM
-from ledger.views import Lineage, Rule, drawing
+from ledger.views import History, Lineage, Rule, drawing
 from ledger.views.place import Cursor, Sends
 
 LOOK_S = 0.05
@@ -184,7 +185,7 @@ class Conversation:
 
     def tree(self, *, width: int = 100) -> drawing.Tree:
         """Return the tree of turns as text: states, models, merges, title, head; `str` of it."""
-        history = self._log.read()
+        history, dead = self._view.judged(self._log)
         return drawing.tree(
             history,
             conversation=self.id,
@@ -192,6 +193,7 @@ class Conversation:
             head=self._view.cursor.resolve(history),
             now=self._world.now(),
             width=width,
+            dead=dead,
         )
 
     def render(self, *args: Any, **kwargs: Any) -> drawing.Rendered:
@@ -444,10 +446,14 @@ class Conversation:
         store has decided the erasure every reader sees it, and the next writer finishes it.
         Not promised: that another process which has the conversation open forgets what it has read.
         """
-        target = self._view.find(self._log.read(), turn)
-        before, erased = self._log.erase(
-            target, lambda history: commands.settle(history, target, now=self._world.now())
-        )
+        view = self._view
+        target = view.find(self._log.read(), turn)
+
+        def settle(history: History) -> list[NewRecord]:
+            now, dead = view.world.now(), view.dead(history, target)
+            return commands.settle(history, target, now=now, dead=dead)
+
+        before, erased = self._log.erase(target, settle)
         return receipts.receipt(before, erased)
 
     # -- inside

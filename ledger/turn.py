@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
 from ledger.records import kinds, messages, times
-from ledger.turns import answering, running, stopping
+from ledger.turns import answering, following, running, stopping
 from ledger.turns.following import Following
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
@@ -19,7 +19,7 @@ from ledger.turns.view import View
 from ledger.views import History, states
 from ledger.views.drawing import inputs_text
 from ledger.views.nodes import Node, model_of
-from ledger.views.text import one_line
+from ledger.views.text import error_text, one_line
 
 WAIT_S = 0.25
 """How long to wait before looking again whether a turn's holder died."""
@@ -197,9 +197,18 @@ class TurnBase:
 
     @property
     def partial(self) -> str | None:
-        """What a turn that was stopped or failed had said by then. It is never shown to a later turn."""
+        """What a turn without an answer has said: one that ended without, or has not ended, by now.
+
+        Of one that has not ended it is what its events tell; None where its store keeps none. It is never
+        shown to a later turn.
+        """
         ended = self._node.ended
-        return None if ended is None else ended.partial
+        return self._said_by_now() if ended is None else ended.partial
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was recorded of its settings: `lm`, the model it was sent to, and those its program declares."""
+        return kinds.mapping(self._node.record.settings, *self._where)
 
     @property
     def model(self) -> str | None:
@@ -260,7 +269,10 @@ class TurnBase:
         outputs = self.outputs
         if name in outputs:
             return outputs[name]
-        raise AttributeError(f"a turn has no {name!r}; its outputs: {', '.join(outputs) or 'none'}")
+        named = ", ".join(outputs) or "none"
+        raise AttributeError(
+            f"a turn has no attribute {name!r}, and this one no such output: {named}"
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TurnBase):
@@ -299,6 +311,10 @@ class TurnBase:
         """The state of a turn that has not ended."""
         return self._log.history.state(self._id, now=self._view.world.now())
 
+    def _said_by_now(self) -> str | None:
+        """What a turn that has not ended has said."""
+        return None
+
     @property
     def _where(self) -> tuple[int, str]:
         return self._node.record.seq, f"turn {self._id}"
@@ -330,6 +346,9 @@ class Turn(TurnBase):
 
     def _present(self) -> str:
         return self._view.state(self._log, self._id)
+
+    def _said_by_now(self) -> str | None:
+        return following.said(self._log, self._id)
 
     def refresh(self) -> Self:
         """Read the log again. Returns: the turn itself. (Most of what is asked of it does so anyway.)"""
@@ -430,6 +449,6 @@ def outcome_of(turn: TurnBase) -> Any:
     if state == "waiting":
         raise TurnWaiting(turn=turn.id, questions=tuple(turn.waiting))
     error = turn.error or {}
-    told = f"{error.get('type')}: {error.get('message', '')}" if error else "it has no result"
+    told = error_text(error) if error else "it has no result"
     died = "its process died before it ended; resume() goes on with it"
     raise TurnState(turn=turn.id, state=state, reason=died if state == "interrupted" else told)

@@ -18,7 +18,7 @@ from ledger.aio.waiting import (
     undone,
 )
 from ledger.turn import TurnBase
-from ledger.turns import answering, keeper, loops, stopping
+from ledger.turns import answering, following, keeper, loops, stopping
 from ledger.turns.following import Following
 from ledger.turns.loops import over
 from ledger.turns.resuming import Resumption
@@ -33,6 +33,7 @@ class Turn(TurnBase):
     """
 
     _state: str | None = None
+    _said: str | None = None
 
     async def refresh(self) -> Self:
         """Read the log again. Returns: the turn itself."""
@@ -40,12 +41,20 @@ class Turn(TurnBase):
         return self
 
     async def _now(self) -> str:
-        self._state = await do(self._log, lambda: self._view.state(self._log, self._id))
-        return self._state
+        state, self._said = await do(self._log, self._look)
+        self._state = state
+        return state
+
+    def _look(self) -> tuple[str, str | None]:
+        state = self._view.state(self._log, self._id)
+        return state, None if self.is_over else following.said(self._log, self._id)
 
     def _present(self) -> str:
         """As it was found last; no lock of another process is tried here."""
         return self._state if self._state is not None else super()._present()
+
+    def _said_by_now(self) -> str | None:
+        return self._said
 
     async def wait(self, timeout_s: float | None = None) -> str:
         """Wait until it no longer runs, or the time is up. Returns: its state then."""

@@ -9,9 +9,10 @@ events died before it: then each reader makes the same events of the same record
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from ledger.errors import EventRefused
+from ledger.errors import EventRefused, LedgerError
 from ledger.records import events as rules
 from ledger.records import kinds, times
 from ledger.records.events import Event, Place, Writer
@@ -25,6 +26,8 @@ LATE_S = 1.0
 """How long the last event may come after the record of the end, before it is made from that."""
 LOOK_S = 0.2
 """How long to wait, at most, before looking again."""
+MOST_SAID = 8_000_000
+"""How many characters of what a turn said are given, at most: so many fit into a record, whatever they are."""
 
 
 class Following:
@@ -104,6 +107,24 @@ class Following:
         raise EventRefused(
             code="event-unknown", tree=self._turn, event=self._after, reason="there is none there"
         )
+
+
+def said(log: Log, turn: str) -> str | None:
+    """Return what a turn has said of its answer by now, as its events tell; None: nothing.
+
+    What it said before it, or its model, was asked again does not count. Events that cannot be read are
+    as good as none: they are for watching, and nothing rests on them.
+    """
+    pieces: list[str] = []
+    with suppress(LedgerError, OSError):
+        for event in log.events.read(turn) if log.events is not None else []:
+            if event["call"] != turn:
+                continue
+            if event["kind"] in ("request", "retry"):
+                pieces = []
+            elif event["kind"] == "text" and event.get("answer") is True:
+                pieces.append(str(event.get("text", "")))
+    return "".join(pieces)[:MOST_SAID] or None
 
 
 def told(history: History, turn: str, kept: list[Event]) -> list[Event]:

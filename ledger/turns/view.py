@@ -93,6 +93,13 @@ class View:
             return frozenset()
         return self.judge.dead(history, turn)
 
+    def judged(self, log: Log) -> tuple[History, Dead]:
+        """Read a log, and return it with who is known dead of those that hold any turn of it."""
+        history = log.read()
+        unended = [turn for turn in history.order if history.node(turn).ended is None]
+        dead: Dead = frozenset().union(*(self.dead(history, turn) for turn in unended))
+        return (log.read() if dead else history), dead
+
     def state(self, log: Log, turn: str) -> State:
         """Read a log, and return a turn's state now. Raises: turn-unknown."""
         if self.judge is not None:
