@@ -93,6 +93,8 @@ def open(
         raise TypeError(f"earlier_without is a list of names, not {earlier_without!r}")
     approving.check(approve)
     answering = programs.Program(program, rename=rename) if program is not None else None
+    if answering is not None:
+        answering.check_sendable()
     log = Log(store_for(store), name)
     view = View(
         name,
@@ -214,12 +216,15 @@ class Conversation:
 
     # -- going on elsewhere
 
-    def continue_from(self, turn: TurnLike) -> Conversation:
+    def continue_from(self, turn: TurnLike | None) -> Conversation:
         """Return a view that continues from exactly this turn, also when it is the newest.
 
         Both paths are kept and nothing is copied; the next turn of that view is a new branch.
+        Args: turn: None: before the first turn, so that the next one starts a line of its own.
         """
-        at = Cursor.exactly(self._view.find(self._log.read(), turn))
+        at = Cursor.start()
+        if turn is not None:
+            at = Cursor.exactly(self._view.find(self._log.read(), turn))
         return Conversation(self._log, self._view.at(at))
 
     # -- making turns
@@ -275,7 +280,8 @@ class Conversation:
         All run at once. One that fails is a turn that is `failed`; the others go on. This view stays
         where it was, so that the next send, or a merge of these, continues from there.
         Args: settings: of each turn, over the conversation's own; what the program finds in
-        `current().settings`. The rest goes to the program.
+        `current().settings`. The rest goes to the program (its own parameter `settings`, if it has one,
+        by its place).
         Returns: the turns, ended, in the order of `settings`.
         Raises: as `send`, before any program runs.
         """
@@ -410,6 +416,7 @@ class Conversation:
     def entries(self, plugin: str, kind: str) -> list[dict[str, Any]]:
         """Return what a plugin kept on this view's branch, oldest first: `seq`, `at`, `turn`, `data`."""
         history = self._log.read()
+        at = self._view.cursor.resolve(history)
         return [
             {
                 "seq": entry.seq,
@@ -417,7 +424,8 @@ class Conversation:
                 "turn": entry.turn,
                 "data": kinds.payload(entry.data, entry.seq),
             }
-            for entry in history.entries(plugin, kind, self._view.cursor.resolve(history))
+            for entry in history.entries(plugin, kind, at)
+            if at is not None or entry.turn is None
         ]
 
     def keep_entry(

@@ -365,14 +365,15 @@ class Turn(TurnBase):
             self._log.wait(left)
         return state
 
-    def events(self, after: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    def events(self, after: Mapping[str, Any] | str | None = None) -> Iterator[dict[str, Any]]:
         """Yield its events: those so far, then each as it comes, until it ends, waits or is interrupted.
 
         Works from any process, and after the end. Events are dicts in functai's event format 2: `kind`
         (`started`, `text`, `tool_call`, `tool_result`, `approval`, `approved`, `request`, `retry`, `done`,
         `failed`), `writer`, `seq`, `at`, `call`, and what belongs to the kind, such as `text`.
-        Args: after: the place of an event that you have, `{"writer": ..., "seq": ...}`: those after it.
-        Raises: event-unknown: no such event is known of this turn.
+        Args: after: an event that you have, or its place, `{"writer": 1, "seq": 17}` or `"1:17"`: those
+        after it.
+        Raises: event-unknown: no such event is known of this turn. TypeError, ValueError: it is no place.
         Not promised: that pieces come one by one as the program said them: they may be joined; nor that
         what was shown before a `request` or `retry` is part of the answer.
         """

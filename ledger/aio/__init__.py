@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import ledger.stores.folder  # noqa: F401 - loaded with the first folder, it would hold up the loop
 from ledger import conversation as blocking
 from ledger.aio.conversation import Conversation, finish
 from ledger.aio.stream import Stream

@@ -69,7 +69,9 @@ class Turn(TurnBase):
             await changed(self._log, left)
         return state
 
-    async def events(self, after: Mapping[str, Any] | None = None) -> AsyncIterator[dict[str, Any]]:
+    async def events(
+        self, after: Mapping[str, Any] | str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
         """Yield its events: those so far, then each as it comes, until it ends, waits or is interrupted.
 
         Args, Raises: as `ledger.Turn.events`.

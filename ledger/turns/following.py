@@ -34,12 +34,12 @@ class Following:
     """One follower of one turn. `step` never waits for anything to happen."""
 
     def __init__(
-        self, log: Log, view: View, turn: str, after: Mapping[str, Any] | None = None
+        self, log: Log, view: View, turn: str, after: Mapping[str, Any] | str | None = None
     ) -> None:
         self._log = log
         self._view = view
         self._turn = turn
-        self._after: Place | None = None if after is None else dict(after)
+        self._after: Place | None = rules.place_of(after)
         self._over = False
         self._ended_since: float | None = None
 

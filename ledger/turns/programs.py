@@ -25,6 +25,8 @@ from ledger.turns.declaring import declared as declared
 from ledger.turns.types import Field, is_plain
 
 ANSWER = callables.RESULT
+REQUEST_ID = "request_id"
+"""The keyword that every send takes for itself."""
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -96,6 +98,19 @@ class Program:
     def parameter(self, name: str) -> bool:
         """Say whether a keyword names one of its parameters."""
         return name in self.signature.parameters
+
+    def check_sendable(self) -> None:
+        """Refuse a program whose inputs a send cannot give: it takes a keyword of that name itself.
+
+        A helper may have any. `settings` is taken by `tries` alone, which can give it by its place.
+        Raises: TypeError.
+        """
+        parameter = self.signature.parameters.get(REQUEST_ID)
+        if parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
+            raise TypeError(
+                f"{self.description.name} has a parameter {REQUEST_ID!r}, which sends take themselves: "
+                "it would never be given; call it otherwise, or make it positional-only"
+            )
 
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
