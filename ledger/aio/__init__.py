@@ -9,6 +9,8 @@ Nothing here reads or writes a file on the loop: what may wait for a store is do
 of threads, and a store whose methods are coroutines is awaited on the caller's loop. A program that is
 async runs on the caller's loop; one that is not, in a thread.
 
+Import it where your program is loaded (`import ledger.aio`): its first use would load it, on the loop.
+
 Each verb is the blocking one of `ledger.conversation`, done elsewhere and awaited. Only what waits for
 long is written here once more: a send that queues, an answer that is still being made.
 """
