@@ -19,6 +19,7 @@ from typing import Any
 from ledger.errors import StoreUnsupported, TurnUnknown
 from ledger.maker import Maker
 from ledger.records import ids, kinds, values
+from ledger.records.kinds import NewRecord
 from ledger.stores.resolve import store_for
 from ledger.stream import Stream
 from ledger.turn import Turn, outcome_of
@@ -41,7 +42,7 @@ from ledger.turns.resuming import Crew, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike, View
 from ledger.turns.world import SYSTEM
-from ledger.views import Lineage, Rule, drawing
+from ledger.views import History, Lineage, Rule, drawing
 from ledger.views.place import Cursor, Sends
 
 LOOK_S = 0.05
@@ -92,6 +93,8 @@ def open(
         raise TypeError(f"earlier_without is a list of names, not {earlier_without!r}")
     approving.check(approve)
     answering = programs.Program(program, rename=rename) if program is not None else None
+    if answering is not None:
+        answering.check_sendable()
     log = Log(store_for(store), name)
     view = View(
         name,
@@ -184,7 +187,7 @@ class Conversation:
 
     def tree(self, *, width: int = 100) -> drawing.Tree:
         """Return the tree of turns as text: states, models, merges, title, head; `str` of it."""
-        history = self._log.read()
+        history, dead = self._view.judged(self._log)
         return drawing.tree(
             history,
             conversation=self.id,
@@ -192,6 +195,7 @@ class Conversation:
             head=self._view.cursor.resolve(history),
             now=self._world.now(),
             width=width,
+            dead=dead,
         )
 
     def render(self, *args: Any, **kwargs: Any) -> drawing.Rendered:
@@ -212,12 +216,15 @@ class Conversation:
 
     # -- going on elsewhere
 
-    def continue_from(self, turn: TurnLike) -> Conversation:
+    def continue_from(self, turn: TurnLike | None) -> Conversation:
         """Return a view that continues from exactly this turn, also when it is the newest.
 
         Both paths are kept and nothing is copied; the next turn of that view is a new branch.
+        Args: turn: None: before the first turn, so that the next one starts a line of its own.
         """
-        at = Cursor.exactly(self._view.find(self._log.read(), turn))
+        at = Cursor.start()
+        if turn is not None:
+            at = Cursor.exactly(self._view.find(self._log.read(), turn))
         return Conversation(self._log, self._view.at(at))
 
     # -- making turns
@@ -273,7 +280,8 @@ class Conversation:
         All run at once. One that fails is a turn that is `failed`; the others go on. This view stays
         where it was, so that the next send, or a merge of these, continues from there.
         Args: settings: of each turn, over the conversation's own; what the program finds in
-        `current().settings`. The rest goes to the program.
+        `current().settings`. The rest goes to the program (its own parameter `settings`, if it has one,
+        by its place).
         Returns: the turns, ended, in the order of `settings`.
         Raises: as `send`, before any program runs.
         """
@@ -412,6 +420,7 @@ class Conversation:
     def entries(self, plugin: str, kind: str) -> list[dict[str, Any]]:
         """Return what a plugin kept on this view's branch, oldest first: `seq`, `at`, `turn`, `data`."""
         history = self._log.read()
+        at = self._view.cursor.resolve(history)
         return [
             {
                 "seq": entry.seq,
@@ -419,7 +428,8 @@ class Conversation:
                 "turn": entry.turn,
                 "data": kinds.payload(entry.data, entry.seq),
             }
-            for entry in history.entries(plugin, kind, self._view.cursor.resolve(history))
+            for entry in history.entries(plugin, kind, at)
+            if at is not None or entry.turn is None
         ]
 
     def keep_entry(
@@ -448,10 +458,14 @@ class Conversation:
         store has decided the erasure every reader sees it, and the next writer finishes it.
         Not promised: that another process which has the conversation open forgets what it has read.
         """
-        target = self._view.find(self._log.read(), turn)
-        before, erased = self._log.erase(
-            target, lambda history: commands.settle(history, target, now=self._world.now())
-        )
+        view = self._view
+        target = view.find(self._log.read(), turn)
+
+        def settle(history: History) -> list[NewRecord]:
+            now, dead = view.world.now(), view.dead(history, target)
+            return commands.settle(history, target, now=now, dead=dead)
+
+        before, erased = self._log.erase(target, settle)
         return receipts.receipt(before, erased)
 
     # -- inside

@@ -179,16 +179,28 @@ class BusyWaiting(Busy):
 
 @dataclass(eq=False)
 class Nested(LedgerError):
-    """Raised when a turn would be made from inside a turn. Next: call it outside of programs."""
+    """Raised when a turn would be made from inside a turn: it could wait for itself.
+
+    Next: make it outside of programs; another conversation than the turn's own can be allowed with
+    `remembers={that_conversation: "own"}`, where the turn's own is opened.
+    """
 
     code: ClassVar[str] = "conversation-nested"
 
     conversation: str
     turn: str
     """The turn that is running here."""
+    inside: str = ""
+    """The conversation of that turn."""
 
     def message(self) -> str:
-        return f"conversation {self.conversation} is sent to from inside turn {self.turn}"
+        told = f"no turn of conversation {self.conversation} is made inside turn {self.turn}"
+        if self.inside in ("", self.conversation):
+            return f"{told}: it could wait for itself; make it outside of programs"
+        return (
+            f"{told} of {self.inside}; to allow it, open {self.inside} with "
+            f'remembers={{<conversation {self.conversation}>: "own"}}'
+        )
 
 
 @dataclass(eq=False)
@@ -410,7 +422,18 @@ class EventRefused(LedgerError):
 
     def message(self) -> str:
         place = f", event {self.event['writer']}:{self.event['seq']}" if self.event else ""
-        return f"the log of events {self.tree or '(unnamed)'}{place}: {self.reason} ({self.code})"
+        step = _AFTER_EVENT_REFUSED.get(self.code, "look at its code")
+        return f"the log of events {self.tree or '(unnamed)'}{place}: {self.reason}; {step}"
+
+
+_AFTER_EVENT_REFUSED = {
+    "event-conflict": "stop writing",
+    "event-after-end": "stop writing",
+    "event-gap": "send what is missing first",
+    "event-malformed": "mend the event",
+    "event-start": "mend the event",
+    "event-unknown": "read from the beginning",
+}
 
 
 # -- stores ----------------------------------------------------------------------------------------

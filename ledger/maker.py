@@ -64,14 +64,11 @@ class Maker:
         under: Siblings,
     ) -> list[tuple[Start, BoundArguments]]:
         """Return the turns of `tries` in the making: the same inputs, other settings."""
-        program = self._view.program
         made = []
         for each in settings:
             if not isinstance(each, Mapping):
                 raise TypeError(f"settings are given by name, not as {type(each).__name__}")
-            taken = next((name for name in each if program and program.parameter(name)), None)
-            if taken is not None:
-                raise TypeError(f"{taken!r} is an input of the program, and no setting")
+            self._view.check_settings(each)
             made.append(self.prepare(args, kwargs, under=under, settings=each))
         return made
 

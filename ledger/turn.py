@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
 from ledger.records import kinds, messages, times
-from ledger.turns import answering, running, stopping
+from ledger.turns import answering, following, running, stopping
 from ledger.turns.following import Following
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
@@ -19,7 +19,7 @@ from ledger.turns.view import View
 from ledger.views import History, states
 from ledger.views.drawing import inputs_text
 from ledger.views.nodes import Node, model_of
-from ledger.views.text import one_line
+from ledger.views.text import error_text, one_line
 
 WAIT_S = 0.25
 """How long to wait before looking again whether a turn's holder died."""
@@ -94,25 +94,41 @@ class TurnBase:
 
     @property
     def result(self) -> Any:
-        """The answer; None until it is done.
+        """The answer; None until it is done. Of several outputs it is the one that is the answer, the last.
 
         As the type that the view's program declares, when that program's fields are the turn's;
-        else as JSON has it.
+        else as JSON has it. (Calling a conversation gives what its program returned: all outputs.)
         """
         ended = self._node.ended
         if ended is None or ended.state != "done":
             return None
-        if kinds.has(ended.value):
-            found = self._value(ended.value)
-        else:
-            found = self.outputs.get(self._log.history.answer_name(self._id))
-        program = self._view.program
-        return found if program is None else self._typed(program, found)
+        program = self._own_program
+        return self._plain_answer if program is None else program.answer(self._plain_answer)
 
-    def _typed(self, program: Program, found: Any) -> Any:
+    @property
+    def _plain_answer(self) -> Any:
+        """The answer of a turn that is done, as JSON has it."""
+        ended = self._node.ended
+        if ended is not None and kinds.has(ended.value):
+            return self._value(ended.value)
+        return self.outputs.get(self._log.history.answer_name(self._id))
+
+    @property
+    def _returned(self) -> Any:
+        """What its program returned: several outputs as the NamedTuple that the view's program declares."""
+        program = self._own_program
+        return (
+            self.result if program is None else program.returned(self._plain_answer, self.outputs)
+        )
+
+    @property
+    def _own_program(self) -> Program | None:
+        """The view's program, if its fields are the turn's."""
+        program = self._view.program
         recorded = self._log.history.programs.get(self._node.record.program)
-        same = recorded is not None and self._value(recorded.fields) == program.description.fields
-        return program.answer(found) if same else found
+        if program is None or recorded is None:
+            return None
+        return program if self._value(recorded.fields) == program.description.fields else None
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -181,9 +197,18 @@ class TurnBase:
 
     @property
     def partial(self) -> str | None:
-        """What a turn that was stopped or failed had said by then. It is never shown to a later turn."""
+        """What a turn without an answer has said: one that ended without, or has not ended, by now.
+
+        Of one that has not ended it is what its events tell; None where its store keeps none. It is never
+        shown to a later turn.
+        """
         ended = self._node.ended
-        return None if ended is None else ended.partial
+        return self._said_by_now() if ended is None else ended.partial
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was recorded of its settings: `lm`, the model it was sent to, and those its program declares."""
+        return kinds.mapping(self._node.record.settings, *self._where)
 
     @property
     def model(self) -> str | None:
@@ -244,7 +269,10 @@ class TurnBase:
         outputs = self.outputs
         if name in outputs:
             return outputs[name]
-        raise AttributeError(f"a turn has no {name!r}; its outputs: {', '.join(outputs) or 'none'}")
+        named = ", ".join(outputs) or "none"
+        raise AttributeError(
+            f"a turn has no attribute {name!r}, and this one no such output: {named}"
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TurnBase):
@@ -283,6 +311,10 @@ class TurnBase:
         """The state of a turn that has not ended."""
         return self._log.history.state(self._id, now=self._view.world.now())
 
+    def _said_by_now(self) -> str | None:
+        """What a turn that has not ended has said."""
+        return None
+
     @property
     def _where(self) -> tuple[int, str]:
         return self._node.record.seq, f"turn {self._id}"
@@ -315,6 +347,9 @@ class Turn(TurnBase):
     def _present(self) -> str:
         return self._view.state(self._log, self._id)
 
+    def _said_by_now(self) -> str | None:
+        return following.said(self._log, self._id)
+
     def refresh(self) -> Self:
         """Read the log again. Returns: the turn itself. (Most of what is asked of it does so anyway.)"""
         self._log.read()
@@ -330,14 +365,15 @@ class Turn(TurnBase):
             self._log.wait(left)
         return state
 
-    def events(self, after: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    def events(self, after: Mapping[str, Any] | str | None = None) -> Iterator[dict[str, Any]]:
         """Yield its events: those so far, then each as it comes, until it ends, waits or is interrupted.
 
         Works from any process, and after the end. Events are dicts in functai's event format 2: `kind`
         (`started`, `text`, `tool_call`, `tool_result`, `approval`, `approved`, `request`, `retry`, `done`,
         `failed`), `writer`, `seq`, `at`, `call`, and what belongs to the kind, such as `text`.
-        Args: after: the place of an event that you have, `{"writer": ..., "seq": ...}`: those after it.
-        Raises: event-unknown: no such event is known of this turn.
+        Args: after: an event that you have, or its place, `{"writer": 1, "seq": 17}` or `"1:17"`: those
+        after it.
+        Raises: event-unknown: no such event is known of this turn. TypeError, ValueError: it is no place.
         Not promised: that pieces come one by one as the program said them: they may be joined; nor that
         what was shown before a `request` or `retry` is part of the answer.
         """
@@ -405,15 +441,15 @@ class Turn(TurnBase):
 
 
 def outcome_of(turn: TurnBase) -> Any:
-    """Return the result of a turn that no longer runs, or raise why there is none."""
+    """Return what the program of a turn that no longer runs returned, or raise why there is nothing."""
     state = turn.state
     if state == "done":
-        return turn.result
+        return turn._returned
     if state == "stopped":
         raise Cancelled(turn=turn.id)
     if state == "waiting":
         raise TurnWaiting(turn=turn.id, questions=tuple(turn.waiting))
     error = turn.error or {}
-    told = f"{error.get('type')}: {error.get('message', '')}" if error else "it has no result"
+    told = error_text(error) if error else "it has no result"
     died = "its process died before it ended; resume() goes on with it"
     raise TurnState(turn=turn.id, state=state, reason=died if state == "interrupted" else told)

@@ -210,6 +210,27 @@ def test_a_turn_notes_who_answered(store):
     assert turn.seconds >= 0
 
 
+def test_a_turn_says_what_was_recorded_of_its_settings(store):
+    """`turn.settings` is what the record has: `lm` and what the program declares; nothing: an empty dict."""
+
+    @ledger.program(settings=["temperature"])
+    def program(message: str) -> str:
+        return message
+
+    chat = ledger.open("alex", program, store=store, lm="a", temperature=0.5, api_key="secret")
+
+    assert chat.send("x").settings == {"lm": "a", "temperature": 0.5}
+    assert chat.record("y", "z").settings == {}
+
+
+def test_an_unknown_attribute_of_a_turn_is_named(store):
+    """Who asks a turn for what it does not have is told so, and which outputs there are."""
+    turn = ledger.open("alex", store=store).record("y", {"a": 1, "b": 2})
+
+    with pytest.raises(AttributeError, match="no attribute 'c', and this one no such output: a, b"):
+        turn.c  # noqa: B018
+
+
 def test_settings_reach_the_program_and_only_lm_is_recorded(store):
     """Settings of the conversation and of the turn are found in `current()`; `lm` is recorded."""
     seen = []

@@ -14,10 +14,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = re.compile(r"(?:^|\s+)(?=(?:Args|Returns|Raises|Not promised)\b[^:.]{0,20}:\s)")
+PARTS = re.compile(r"(?:^|(?<!,)\s+)(?=(?:Args|Returns|Raises|Not promised)\b[^:.]{0,20}:\s)")
 WIDTH = 96
 INSIDE = frozenset({"add", "after_fork", "before_fork", "is_here", "kept", "proven"})
 """Names without an underscore that are for other modules of the package only."""
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+SPECIAL = {
+    "__call__": "the call (`await chat(...)`)",
+    "__aiter__": "the stream itself",
+    "__aenter__": "entering and leaving it (`async with`)",
+    "__aexit__": "entering and leaving it (`async with`)",
+    "__await__": "the object itself",
+}
+"""How a special method is told among the names of the awaitable face."""
 RETURNED = [
     ("ledger.turns.current", "Running", "what `ledger.current()` gives"),
     ("ledger.formats.base", "Report", "what `import_conversations` returns"),
@@ -78,6 +87,8 @@ def order(item: tuple[str, str]) -> tuple[int, str]:
 
 def top(title: str, place: str, name: str) -> list[str]:
     """Return the section of one public name."""
+    if name == "aio":
+        return [f"## {title}\n", *awaiting(place)]
     if place == f"ledger.{name}":
         return [f"## {title}\n", *module_body(place)]
     node = find(place, name)
@@ -86,6 +97,34 @@ def top(title: str, place: str, name: str) -> list[str]:
     if isinstance(node, ast.FunctionDef):
         return [f"## {title}\n", *code(signature(node)), *told(ast.get_docstring(node) or "")]
     raise ValueError(f"{title} is neither a class nor a function")
+
+
+def awaiting(place: str) -> list[str]:
+    """Return what the awaitable face says of itself, its names, and which of them are awaited."""
+    lines = told(ast.get_docstring(parsed(place)) or "")
+    lines.append("Its names are those of the blocking face, and mean what they mean there:\n")
+    functions = [n for n in parsed(place).body if isinstance(n, FUNCTIONS) and is_public(n.name)]
+    lines.append(f"- `ledger.aio`: {by_await(functions)}")
+    for name in ("Conversation", "Turn", "Stream"):
+        node = find_class(place, name)
+        above = [base for base, _ in bases(node, resolve(place, name))]
+        items = [item for cls in (node, *above) for item in cls.body if isinstance(item, FUNCTIONS)]
+        shown = [item for item in items if is_public(item.name) or item.name in SPECIAL]
+        lines.append(f"- `{name}`: {by_await(shown)}")
+    return [*lines, ""]
+
+
+def by_await(items: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> str:
+    """Return names by how one has them: awaited, by `async for`, or as they are."""
+    ways: dict[str, dict[str, None]] = {"awaited": {}, "by `async for`": {}, "as they are": {}}
+    for item in items:
+        marks = [ast.unparse(mark) for mark in item.decorator_list]
+        name = item.name if any("property" in mark for mark in marks) else f"{item.name}()"
+        pieces = "AsyncIterator" in (ast.unparse(item.returns) if item.returns else "")
+        awaited = isinstance(item, ast.AsyncFunctionDef) or item.name == "__await__"
+        way = "by `async for`" if pieces else "awaited" if awaited else "as they are"
+        ways[way].setdefault(SPECIAL.get(item.name, f"`{name}`"))
+    return "; ".join(f"{way}: {', '.join(names)}" for way, names in ways.items() if names)
 
 
 def module_body(place: str) -> list[str]:
@@ -128,13 +167,31 @@ def constructor(node: ast.ClassDef) -> str:
 
 
 def members(node: ast.ClassDef, place: str) -> Iterator[Member]:
-    """Give the public members in the order of the source, those of base classes of ours last."""
-    yield from own_members(node)
-    for base in node.bases:
-        name = ast.unparse(base)
-        if name == "Tree":
-            inherited = own_members(find_class("ledger.views.nodes", "Tree"))
-            yield from (member for member in inherited if member.doc)
+    """Give the public members in the order of the source; those of base classes of ours that are not
+    defined anew and say what they are come last."""
+    own = list(own_members(node))
+    yield from own
+    for base in bases(node, place):
+        inherited = members(*base)
+        yield from (m for m in inherited if m.doc and m.name not in {o.name for o in own})
+
+
+def bases(node: ast.ClassDef, place: str) -> Iterator[tuple[ast.ClassDef, str]]:
+    """Give the base classes that are ours, each with its module."""
+    for name in map(ast.unparse, node.bases):
+        found = resolve(place, name)
+        defined = (
+            [n.name for n in parsed(found).body if isinstance(n, ast.ClassDef)]
+            if ours(found)
+            else []
+        )
+        if name in defined:
+            yield find_class(found, name), found
+
+
+def ours(place: str) -> bool:
+    """Whether a module is the package's."""
+    return place.partition(".")[0] == "ledger"
 
 
 def own_members(node: ast.ClassDef) -> Iterator[Member]:
@@ -264,6 +321,8 @@ def find_class(place: str, name: str) -> ast.ClassDef:
 
 def resolve(place: str, name: str) -> str:
     """Return the module that defines a name which a module has or imports."""
+    if not ours(place):
+        return place
     for node in parsed(place).body:
         if isinstance(node, ast.ImportFrom) and name in [a.asname or a.name for a in node.names]:
             return resolve(node.module or "", name)

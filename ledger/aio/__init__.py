@@ -9,6 +9,8 @@ Nothing here reads or writes a file on the loop: what may wait for a store is do
 of threads, and a store whose methods are coroutines is awaited on the caller's loop. A program that is
 async runs on the caller's loop; one that is not, in a thread.
 
+Import it where your program is loaded (`import ledger.aio`): its first use would load it, on the loop.
+
 Each verb is the blocking one of `ledger.conversation`, done elsewhere and awaited. Only what waits for
 long is written here once more: a send that queues, an answer that is still being made.
 """
@@ -19,6 +21,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import ledger.stores.folder  # noqa: F401 - loaded with the first folder, it would hold up the loop
 from ledger import conversation as blocking
 from ledger.aio.conversation import Conversation, finish
 from ledger.aio.stream import Stream

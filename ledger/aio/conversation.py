@@ -100,8 +100,8 @@ class Conversation:
 
     # -- going on elsewhere
 
-    async def continue_from(self, turn: TurnLike) -> Conversation:
-        """Return a view that continues from exactly this turn, also when it is the newest."""
+    async def continue_from(self, turn: TurnLike | None) -> Conversation:
+        """Return a view that continues from exactly this turn; None: from before the first turn."""
         return Conversation(await self._do(lambda: self._inner.continue_from(turn)))
 
     # -- making turns

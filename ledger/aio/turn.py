@@ -18,7 +18,7 @@ from ledger.aio.waiting import (
     undone,
 )
 from ledger.turn import TurnBase
-from ledger.turns import answering, loops, stopping
+from ledger.turns import answering, following, loops, stopping
 from ledger.turns.following import Following
 from ledger.turns.loops import over
 from ledger.turns.pool import in_pool
@@ -34,6 +34,7 @@ class Turn(TurnBase):
     """
 
     _state: str | None = None
+    _said: str | None = None
 
     async def refresh(self) -> Self:
         """Read the log again. Returns: the turn itself."""
@@ -41,12 +42,20 @@ class Turn(TurnBase):
         return self
 
     async def _now(self) -> str:
-        self._state = await do(self._log, lambda: self._view.state(self._log, self._id))
-        return self._state
+        state, self._said = await do(self._log, self._look)
+        self._state = state
+        return state
+
+    def _look(self) -> tuple[str, str | None]:
+        state = self._view.state(self._log, self._id)
+        return state, None if self.is_over else following.said(self._log, self._id)
 
     def _present(self) -> str:
         """As it was found last; no lock of another process is tried here."""
         return self._state if self._state is not None else super()._present()
+
+    def _said_by_now(self) -> str | None:
+        return self._said
 
     async def wait(self, timeout_s: float | None = None) -> str:
         """Wait until it no longer runs, or the time is up. Returns: its state then."""
@@ -61,7 +70,9 @@ class Turn(TurnBase):
             await changed(self._log, left)
         return state
 
-    async def events(self, after: Mapping[str, Any] | None = None) -> AsyncIterator[dict[str, Any]]:
+    async def events(
+        self, after: Mapping[str, Any] | str | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
         """Yield its events: those so far, then each as it comes, until it ends, waits or is interrupted.
 
         Args, Raises: as `ledger.Turn.events`.

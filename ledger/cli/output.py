@@ -23,7 +23,7 @@ from ledger.stores.folder import FolderStore
 from ledger.stores.verify import Report
 from ledger.turn import Turn
 from ledger.turns.view import SHORTEST_PART
-from ledger.views.text import printable
+from ledger.views.text import error_text, one_line, printable
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 TurnName = Annotated[
@@ -258,6 +258,7 @@ def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
         "result": turn.result,
         "partial": turn.partial,
         "model": turn.model,
+        "settings": turn.settings,
         "usage": turn.usage,
         "error": turn.error,
         "waiting": turn.waiting,
@@ -283,7 +284,7 @@ def turn_text(turn: Turn, *, whole: bool = False) -> str:
     elif turn.partial:
         lines += block("<… ", turn.partial)
     if turn.error:
-        lines.append(f"! {turn.error.get('type')}: {turn.error.get('message', '')}")
+        lines += block("! ", error_text(turn.error))
     lines += needs(turn)
     if whole:
         lines += _facts(turn)
@@ -395,13 +396,18 @@ def _facts(turn: Turn) -> list[str]:
         "parent": turn.parent.ordinal if turn.parent else "none",
         "children": ", ".join(str(c.ordinal) for c in turn.children) or "none",
         "saw": runs([seen.ordinal for seen in turn.saw]) or "nothing",
-        "usage": ", ".join(f"{k} {v}" for k, v in turn.usage.items()) or None,
+        "settings": _named(turn.settings),
+        "usage": _named(turn.usage),
         "seconds": turn.seconds,
         "request": turn.request_id,
         "made by": turn.made_by.get("name") if turn.made_by else None,
         "source": _source(turn.source),
     }
     return [f"  {name}: {value}" for name, value in facts.items() if value is not None]
+
+
+def _named(values: dict[str, Any]) -> str | None:
+    return ", ".join(f"{name} {one_line(value, 60)}" for name, value in values.items()) or None
 
 
 def _source(source: dict[str, Any] | None) -> str | None:

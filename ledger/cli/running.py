@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -31,7 +30,7 @@ from ledger.cli.reader import while_read
 from ledger.cli.screen import Screen
 from ledger.conversation import Conversation
 from ledger.errors import TurnUnknown
-from ledger.records.events import Event, Place, position
+from ledger.records.events import Event, Place, place_of, position
 from ledger.turn import Turn
 from ledger.turns.commands import LEASE_S
 from ledger.views.text import printable
@@ -85,11 +84,12 @@ def watch(
         _show(found, events, place)
 
 
-def _place(text: str) -> Place:
-    parts = re.fullmatch(r"([0-9]{1,15}):([0-9]{1,15})", text)
-    if parts is None:
-        raise typer.BadParameter(f"--after is a writer and a seq, such as 1:17, not {text!r}")
-    return {"writer": int(parts[1]), "seq": int(parts[2])}
+def _place(text: str) -> Place | None:
+    try:
+        return place_of(text)
+    except ValueError:
+        message = f"--after is a writer and a seq, such as 1:17, not {text!r}"
+        raise typer.BadParameter(message) from None
 
 
 def _show(turn: Turn, events: Iterator[Event], place: Place | None) -> None:

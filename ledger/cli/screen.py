@@ -13,7 +13,7 @@ from typing import Any
 from ledger.cli.output import answer_mark, block
 from ledger.records.event_format import is_event
 from ledger.records.events import Event
-from ledger.views.text import one_line, printable
+from ledger.views.text import error_text, one_line, printable
 
 VOID = "~ what it said above is no part of the answer"
 
@@ -100,8 +100,7 @@ class Screen:
     def _failed(self, error: dict[str, Any]) -> str:
         if error["type"] == "Cancelled":
             return ""  # How the turn stands then says it all.
-        message = f": {error['message']}" if error.get("message") else ""
-        return self._lines(block("! ", error["type"] + message))
+        return self._lines(block("! ", error_text(error)))
 
     def _mark(self, field: str) -> str:
         name = field if field.isidentifier() else repr(field)
@@ -144,11 +143,6 @@ def _retry(event: Event) -> str:
     return f"~ retry{when}{':' if 'reason' in event else ''}{_plain(event, 'reason')}"
 
 
-def _failed(event: Event) -> str:
-    error = event["error"]
-    return f"! {error['type']}{':' if error.get('message') else ''}{_plain(error, 'message')}"
-
-
 _TOLD: dict[str, Callable[[Event], str]] = {
     "started": lambda event: "+ started",
     "tool_call": lambda event: f"* {event['name']}{_plain(event, 'input')}",
@@ -157,6 +151,6 @@ _TOLD: dict[str, Callable[[Event], str]] = {
     "approved": _approved,
     "retry": _retry,
     "done": lambda event: "+ done",
-    "failed": _failed,
+    "failed": lambda event: f"! {error_text(event['error'])}",
 }
 """How events are told in a line. A mark is two characters."""

@@ -11,9 +11,10 @@ Must stay in step: `admit` with functai's rules of an append; a test runs both.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -42,6 +43,27 @@ _decoder = msgspec.json.Decoder()
 def position(event: Mapping[str, Any]) -> Place:
     """Return an event's place."""
     return {"writer": event["writer"], "seq": event["seq"]}
+
+
+def place_of(named: object) -> Place | None:
+    """Return the place that a caller names: an event or its `writer` and `seq`, or both as text, `1:17`.
+
+    None is the place before the first event. Raises: ValueError, TypeError: it names no place.
+    """
+    if named is None:
+        return None
+    if isinstance(named, str):
+        parts = re.fullmatch(r"([0-9]{1,15}):([0-9]{1,15})", named)
+        if parts is None:
+            raise ValueError(f"{_PLACE}, not {named!r}")
+        return {"writer": int(parts[1]), "seq": int(parts[2])}
+    numbers = [named.get(k) for k in ("writer", "seq")] if isinstance(named, Mapping) else [None]
+    if not all(type(number) in (int, float) for number in numbers):
+        raise TypeError(f"{_PLACE}, not {named!r}")
+    return position(cast(Event, named))
+
+
+_PLACE = "an event is named by its writer and seq, {'writer': 1, 'seq': 17} or '1:17'"
 
 
 def same(a: Mapping[str, Any] | None, b: Mapping[str, Any] | None) -> bool:

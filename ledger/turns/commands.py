@@ -465,25 +465,26 @@ def asked_to_stop(history: History, turn: str) -> bool:
 
 
 def stop(
-    history: History, turn: str, *, now: datetime, dead: Dead = frozenset()
+    history: History, turn: str, *, now: datetime, dead: Dead = frozenset(), said: str | None = None
 ) -> list[NewRecord]:
     """Ask a running turn to stop; end one that nobody runs `abandoned`; leave one that ended.
 
-    Raises: turn-unknown.
+    Args: said: what one that nobody runs had said. Raises: turn-unknown.
     """
     state = history.state(turn, now=now, dead=dead)
     if state == "running":
         already = asked_to_stop(history, turn)
         return [] if already else [new("stop", times.to_text(now), turn=turn)]
-    return _abandoned(history, turn, now=now) if state in UNATTENDED else []
+    return _abandoned(history, turn, said, now=now) if state in UNATTENDED else []
 
 
 def abandon(
-    history: History, turn: str, *, now: datetime, dead: Dead = frozenset()
+    history: History, turn: str, *, now: datetime, dead: Dead = frozenset(), said: str | None = None
 ) -> list[NewRecord]:
     """End a turn that waits or was interrupted `abandoned`, which closes its questions.
 
-    Nothing when it is abandoned already. Raises: turn-unknown. turn-state: it runs, or ended otherwise.
+    Nothing when it is abandoned already.
+    Args: said: what it had said. Raises: turn-unknown. turn-state: it runs, or ended otherwise.
     """
     state = history.state(turn, now=now, dead=dead)
     if state == "abandoned":
@@ -493,7 +494,7 @@ def abandon(
             "stop it" if state == "running" else "it has ended"
         )
         raise TurnState(turn=turn, state=state, reason=reason)
-    return _abandoned(history, turn, now=now)
+    return _abandoned(history, turn, said, now=now)
 
 
 def settle(
@@ -506,14 +507,14 @@ def settle(
     state = history.state(turn, now=now, dead=dead)
     if state in ("running", "waiting"):
         raise TurnState(turn=turn, state=state, reason="only a turn that ended can be forgotten")
-    return _abandoned(history, turn, now=now) if state == "interrupted" else []
+    return _abandoned(history, turn, None, now=now) if state == "interrupted" else []
 
 
-def _abandoned(history: History, turn: str, *, now: datetime) -> list[NewRecord]:
+def _abandoned(history: History, turn: str, said: str | None, *, now: datetime) -> list[NewRecord]:
     node = history.node(turn)
     saw = kinds.payload(node.record.saw, node.seq) or []
-    keys = {"turn": turn, "state": "abandoned", "saw": saw, "attempt": max(node.attempt, 1)}
-    return [new("ended", times.to_text(now), **keys)]
+    keys = {"turn": turn, "state": "abandoned", "saw": saw, "partial": said}
+    return [new("ended", times.to_text(now), attempt=max(node.attempt, 1), **keys)]
 
 
 def record(

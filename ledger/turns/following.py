@@ -9,9 +9,10 @@ events died before it: then each reader makes the same events of the same record
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from ledger.errors import EventRefused
+from ledger.errors import EventRefused, LedgerError
 from ledger.records import events as rules
 from ledger.records import kinds, times
 from ledger.records.events import Event, Place, Writer
@@ -25,18 +26,20 @@ LATE_S = 1.0
 """How long the last event may come after the record of the end, before it is made from that."""
 LOOK_S = 0.2
 """How long to wait, at most, before looking again."""
+MOST_SAID = 8_000_000
+"""How many characters of what a turn said are given, at most: so many fit into a record, whatever they are."""
 
 
 class Following:
     """One follower of one turn. `step` never waits for anything to happen."""
 
     def __init__(
-        self, log: Log, view: View, turn: str, after: Mapping[str, Any] | None = None
+        self, log: Log, view: View, turn: str, after: Mapping[str, Any] | str | None = None
     ) -> None:
         self._log = log
         self._view = view
         self._turn = turn
-        self._after: Place | None = None if after is None else dict(after)
+        self._after: Place | None = rules.place_of(after)
         self._over = False
         self._ended_since: float | None = None
 
@@ -106,6 +109,18 @@ class Following:
         )
 
 
+def said(log: Log, turn: str) -> str | None:
+    """Return what a turn has said of its answer by now, as its events tell; None: nothing.
+
+    What it said before it, or its model, was asked again does not count. Events that cannot be read are
+    as good as none: they are for watching, and nothing rests on them.
+    """
+    with suppress(LedgerError, OSError):
+        events = log.events.read(turn) if log.events is not None else []
+        return pieces(events, turn)[:MOST_SAID] or None
+    return None
+
+
 def told(history: History, turn: str, kept: list[Event]) -> list[Event]:
     """Return the events that a turn's records tell, after those that are kept of it."""
     node = history.node(turn)
@@ -123,7 +138,7 @@ def told(history: History, turn: str, kept: list[Event]) -> list[Event]:
     if kept:
         place = rules.position(kept[-1])
         writer = Writer(turn, program.name, writer=place["writer"], after=place)
-        rest = _rest(writer, program.answer, said(kept, turn), answer, at=ended.at)
+        rest = _rest(writer, program.answer, pieces(kept, turn), answer, at=ended.at)
         return [*rest, scribe.last(writer, outcome, at=ended.at)]
     writer = Writer(turn, program.name)
     inputs = kinds.mapping(node.record.inputs, node.seq)
@@ -134,17 +149,17 @@ def told(history: History, turn: str, kept: list[Event]) -> list[Event]:
     return [*made, scribe.last(writer, outcome, at=ended.at)]
 
 
-def said(events: list[Event], turn: str) -> str:
-    """Return what a turn had said by its events: the pieces since its last request."""
-    text = ""
+def pieces(events: list[Event], turn: str) -> str:
+    """Return what a turn had said by its events: the pieces since its last request, joined."""
+    said: list[str] = []
     for event in events:
         if event.get("call") != turn:
             continue
         if event["kind"] in ("request", "retry"):
-            text = ""
-        elif event["kind"] == "text" and event.get("answer"):
-            text += event["text"]
-    return text
+            said = []
+        elif event["kind"] == "text" and event.get("answer") is True:
+            said.append(str(event.get("text", "")))
+    return "".join(said)
 
 
 def _rest(writer: Writer, field: str, shown: str, answer: Any, *, at: str) -> list[Event]:

@@ -25,6 +25,8 @@ from ledger.turns.declaring import declared as declared
 from ledger.turns.types import Field, is_plain
 
 ANSWER = callables.RESULT
+REQUEST_ID = "request_id"
+"""The keyword that every send takes for itself."""
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -97,6 +99,19 @@ class Program:
         """Say whether a keyword names one of its parameters."""
         return name in self.signature.parameters
 
+    def check_sendable(self) -> None:
+        """Refuse a program whose inputs a send cannot give: it takes a keyword of that name itself.
+
+        A helper may have any. `settings` is taken by `tries` alone, which can give it by its place.
+        Raises: TypeError.
+        """
+        parameter = self.signature.parameters.get(REQUEST_ID)
+        if parameter is not None and parameter.kind is not parameter.POSITIONAL_ONLY:
+            raise TypeError(
+                f"{self.description.name} has a parameter {REQUEST_ID!r}, which sends take themselves: "
+                "it would never be given; call it otherwise, or make it positional-only"
+            )
+
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[BoundArguments, dict[str, Any]]:
@@ -144,24 +159,38 @@ class Program:
 
         Raises: record-invalid naming the path: it is not what the function declares.
         """
-        given = value if self._fields.several else (value,)
-        names = list(self._fields.outputs)
+        names, whole = list(self._fields.outputs), self._fields.whole
+        given = value if whole is not None else (value,)
         if not isinstance(given, tuple) or len(given) != len(names):
-            what = ", ".join(names)
-            raise RecordInvalid(path="outputs", reason=f"{self.description.name} returns {what}")
+            what = f"{callables.spelled(whole)}({', '.join(names)}), or a tuple of these"
+            found = callables.spelled(type(given))
+            reason = f"an answer of {self.description.name} is {what}, not {found}"
+            raise RecordInvalid(path="outputs", reason=reason)
         written = {}
         for name, part in zip(names, given, strict=True):
             path = f"outputs.{self._outputs[name]}"
             try:
                 written[self._outputs[name]] = self._fields.outputs[name].write(part, path)
             except TypeError as error:
-                raise RecordInvalid(path=path, reason=str(error)) from error
+                reason = str(error).removeprefix(f"{path} ")
+                raise RecordInvalid(path=path, reason=reason) from error
         return written
 
     def answer(self, value: Any) -> Any:
         """Return a recorded answer as the type that the function declares."""
         last = list(self._fields.outputs)[-1]
         return self._fields.outputs[last].read(value)
+
+    def returned(self, answer: Any, outputs: Mapping[str, Any]) -> Any:
+        """Return a recorded answer and outputs as what the function returned: one value, or its NamedTuple."""
+        whole = self._fields.whole
+        if whole is None:
+            return self.answer(answer)
+        read = {
+            name: field.read(outputs.get(self._outputs[name]))
+            for name, field in self._fields.outputs.items()
+        }
+        return whole(**read)
 
     def call(self, bound: BoundArguments) -> Any:
         """Call it once with a bound call; what it raises passes through.
@@ -197,8 +226,8 @@ class Fields(NamedTuple):
 
     inputs: dict[str, Field]
     outputs: dict[str, Field]
-    several: bool
-    """Whether what it returns is a tuple of its outputs."""
+    whole: Any
+    """The NamedTuple of its outputs that it returns; None: it returns its one output."""
 
 
 def _fields(function: Callable[..., Any], signature: inspect.Signature, returned: Any) -> Fields:
@@ -209,7 +238,7 @@ def _fields(function: Callable[..., Any], signature: inspect.Signature, returned
     }
     several = callables.outputs_of(returned)
     outputs = {n: _field(name, n, a) for n, a in (several or {ANSWER: returned}).items()}
-    return Fields(inputs, outputs, several=several is not None)
+    return Fields(inputs, outputs, whole=returned if several is not None else None)
 
 
 def _field(program: str, name: str, annotation: Any) -> Field:

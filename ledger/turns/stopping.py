@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ledger.records.kinds import NewRecord
-from ledger.turns import commands, running
+from ledger.turns import commands, following, running
 from ledger.turns.log import Log
 from ledger.turns.view import Making, View
 from ledger.views import History
@@ -25,18 +25,25 @@ def stop(log: Log, view: View, turn: str) -> None:
     if decided[0]["kind"] == "stop":
         log.add(decided)
     else:
-        log.append(lambda h: commands.stop(h, turn, now=view.world.now(), dead=view.dead(h, turn)))
+        said = following.said(log, turn)
+
+        def decide(history: History) -> list[NewRecord]:
+            now, dead = view.world.now(), view.dead(history, turn)
+            return commands.stop(history, turn, now=now, dead=dead, said=said)
+
+        log.append(decide)
     here = running.find(turn)
     if here is not None:
         here.stop()
 
 
 def abandon(log: Log, view: View, turn: str) -> None:
-    """End a turn that waits or was interrupted. Raises: turn-state."""
+    """End a turn that waits or was interrupted; what it had said is kept. Raises: turn-state."""
+    said = following.said(log, turn)
 
     def decide(history: History) -> list[NewRecord]:
-        dead = view.dead(history, turn)
-        return commands.abandon(history, turn, now=view.world.now(), dead=dead)
+        now, dead = view.world.now(), view.dead(history, turn)
+        return commands.abandon(history, turn, now=now, dead=dead, said=said)
 
     log.append(decide)
 

@@ -93,6 +93,13 @@ class View:
             return frozenset()
         return self.judge.dead(history, turn)
 
+    def judged(self, log: Log) -> tuple[History, Dead]:
+        """Read a log, and return it with who is known dead of those that hold any turn of it."""
+        history = log.read()
+        unended = [turn for turn in history.order if history.node(turn).ended is None]
+        dead: Dead = frozenset().union(*(self.dead(history, turn) for turn in unended))
+        return (log.read() if dead else history), dead
+
     def state(self, log: Log, turn: str) -> State:
         """Read a log, and return a turn's state now. Raises: turn-unknown."""
         if self.judge is not None:
@@ -174,19 +181,34 @@ class View:
         """
         if self.program is None:
             raise TypeError("this conversation was opened without a program: record turns into it")
-        known = {"lm", *self.settings, *self.program.settings}
-        settings = {k: v for k, v in kwargs.items() if k in known and not self.program.parameter(k)}
+        settings = {k: v for k, v in kwargs.items() if k in self._known_settings()}
         rest = {k: v for k, v in kwargs.items() if k not in settings}
         bound, inputs = self.program.bind(args, rest)
         return bound, inputs, {**self.settings, **settings}
 
+    def check_settings(self, names: Iterable[str]) -> None:
+        """Refuse settings that a turn cannot be given, as `bind` does. Raises: TypeError."""
+        known = self._known_settings()
+        for name in names:
+            if self.program is not None and self.program.parameter(name):
+                raise TypeError(f"{name!r} is an input of the program, and no setting")
+            if name not in known:
+                told = ", ".join(sorted(known))
+                raise TypeError(f"{name!r} is no setting of this conversation; it knows {told}")
+
+    def _known_settings(self) -> set[str]:
+        """Return the settings that a turn may be given: those named at `open` or by the program, and `lm`."""
+        declared = self.program.settings if self.program is not None else ()
+        inputs = self.program.signature.parameters if self.program is not None else ()
+        return {"lm", *self.settings, *declared}.difference(inputs)
+
     def refuse_nested(self) -> None:
-        """Refuse to make a turn inside a turn: it would wait for itself. Raises: conversation-nested."""
+        """Refuse to make a turn inside a turn: it could wait for itself. Raises: conversation-nested."""
         outer = current.running_turn()
         if outer is None:
             return
         if outer.remembering is None or self.conversation not in outer.remembering.own:
-            raise Nested(conversation=self.conversation, turn=outer.turn)
+            raise Nested(conversation=self.conversation, turn=outer.turn, inside=outer.conversation)
 
     def recorded_program(
         self, inputs: dict[str, Any], outputs: dict[str, Any]

@@ -18,6 +18,7 @@ from ledger.errors import StoreCorrupt
 from ledger.records import kinds
 from ledger.views.history import History
 from ledger.views.nodes import Node, model_of, readable_reads
+from ledger.views.states import Dead
 from ledger.views.text import one_line
 
 _SHORTEST_TITLE = 8
@@ -66,8 +67,12 @@ def tree(
     head: str | None,
     now: datetime,
     width: int,
+    dead: Dead = frozenset(),
 ) -> Tree:
-    """Draw every turn: ordinal, what was asked and answered, state, model, merges, the head."""
+    """Draw every turn: ordinal, what was asked and answered, state, model, merges, the head.
+
+    Args: dead: (holder, attempt) of those known dead: what they hold is `interrupted`.
+    """
     count, heads = len(history.order), len(history.heads())
     turns = "turn" if count == 1 else "turns"
     counts = f" · {count} {turns}, {heads} head{'' if heads == 1 else 's'}"
@@ -78,7 +83,10 @@ def tree(
     for turn, start, prefix in _walk(history, head):
         if history.node(turn).parent is None and len(lines) > 1:
             lines.append("")
-        lines.append(start + _turn(history, turn, digits, width - len(prefix), now, head))
+        node = history.node(turn)
+        marks = _marks(history, node, history.state(turn, now=now, dead=dead))
+        marks += ["◂ head"] if turn == head else []
+        lines.append(start + _turn(history, node, marks, digits, width - len(prefix)))
     return Tree(lines)
 
 
@@ -103,13 +111,7 @@ def _ordered(turns: list[str], main: set[str]) -> list[str]:
     return sorted(turns, key=lambda turn: turn in main)
 
 
-def _turn(
-    history: History, turn: str, digits: int, width: int, now: datetime, head: str | None
-) -> str:
-    node = history.node(turn)
-    marks = _marks(history, node, now)
-    if turn == head:
-        marks.append("◂ head")
+def _turn(history: History, node: Node, marks: list[str], digits: int, width: int) -> str:
     tail = ("  " + " ".join(marks)) if marks else ""
     number = f"{node.ordinal:>{digits}}  "
     room = max(16, width - len(number) - len(tail))
@@ -120,8 +122,8 @@ def _turn(
     return f"{number}{left} → {one_line(answered, room - len(left) - 3)}{tail}"
 
 
-def _marks(history: History, node: Node, now: datetime) -> list[str]:
-    state = "erased" if node.erased else history.state(node.id, now=now)
+def _marks(history: History, node: Node, state: str) -> list[str]:
+    state = "erased" if node.erased else state
     marks = [] if state == "done" else [f"[{state}]"]
     if model := model_of(node):
         marks.append(f"({one_line(model, 24)})")

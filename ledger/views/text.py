@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 _STEERING = {
@@ -31,3 +32,9 @@ def one_line(value: Any, width: int) -> str:
     text = value if isinstance(value, str) else repr(value)
     text = printable(" ".join(text[: 4 * width + 40].split()))
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def error_text(error: Mapping[str, Any]) -> str:
+    """Return a recorded error as text: its type, and what it said, if it did."""
+    message = error.get("message")
+    return str(error.get("type")) + (f": {message}" if message else "")

@@ -90,6 +90,34 @@ def test_log_and_show_print_turns_in_full(cli, alex):
     assert "saw: 1" in cli("show", "alex", "3")[1]
 
 
+def test_recorded_settings_are_shown(cli, tmp_path):
+    """show prints the settings of a turn that were recorded, in a line; show --json has them as they are."""
+
+    @ledger.program(settings=["effort"])
+    def program(message: str) -> str:
+        return message
+
+    ledger.open("alex", program, store=tmp_path / "store", lm="a")("Well?", effort=["high", "\n"])
+
+    assert "\n  settings: effort ['high', '\\n'], lm a\n" in cli("show", "alex", "1")[1]
+    shown = json.loads(cli("show", "alex", "1", "--json")[1])
+    assert shown["settings"] == {"effort": ["high", "\n"], "lm": "a"}
+
+
+def test_an_error_without_a_message_is_its_type(cli, tmp_path):
+    """log, show and watch print an error that says nothing without a colon."""
+
+    def program(message: str) -> str:
+        raise AssertionError
+
+    chat = ledger.open("alex", program, store=tmp_path / "store")
+    with pytest.raises(AssertionError):
+        chat("Well?")
+
+    for command in (["log", "alex"], ["show", "alex", "1"], ["watch", "alex"]):
+        assert "\n! AssertionError\n" in cli(*command)[1]
+
+
 def test_what_a_turn_had_said_when_it_failed_is_shown(cli, tmp_path):
     """log and show print the partial text of a turn that has no answer, marked as that."""
 

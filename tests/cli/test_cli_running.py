@@ -180,6 +180,54 @@ def test_a_turn_whose_process_was_killed(worker, ledger_cli, alex, command):
     assert (code, "it had ended before, abandoned" in out) == (0, True)
 
 
+@pytest.mark.parametrize("command", [["abandon", "alex", "1"], ["stop", "alex"]])
+def test_what_a_killed_turn_had_said_is_kept(worker, ledger_cli, alex, command):
+    """What it said is told while it is interrupted, by every reader, and recorded when it is ended."""
+    running = worker()
+    watching = ledger_cli("watch", "alex")
+    watching.line(), watching.line()
+    running.say("Once there was\n")
+    assert watching.line() == "< Once there was"
+    running.signal(signal.SIGKILL)
+    running.rest()
+
+    turn = alex.turn(1)
+    assert (turn.state, turn.partial) == ("interrupted", "Once there was\n")
+    shown = json.loads(ledger_cli("show", "alex", "1", "--json").rest()[1])
+    assert (shown["state"], shown["partial"]) == ("interrupted", "Once there was\n")
+    assert "<… Once there was" in ledger_cli("log", "alex").rest()[1]
+
+    assert ledger_cli(*command).rest()[0] == 0
+    ended = alex.store.read("alex")[-1]
+    assert (ended["state"], ended["partial"]) == ("abandoned", "Once there was\n")
+    assert alex.turn(1).partial == "Once there was\n"
+
+
+def test_a_killed_turn_is_drawn_as_what_it_is(worker, ledger_cli, alex):
+    """The tree, drawn and as JSON, has a killed turn as `turn.state` has it, while its lease still lasts."""
+    running = worker()
+    assert "[running]" in str(alex.tree())
+    running.signal(signal.SIGKILL)
+    running.rest()
+
+    assert alex.turn(1).state == "interrupted"
+    assert "[interrupted]" in str(alex.tree())
+    assert "[interrupted]" in ledger_cli("tree", "alex").rest()[1]
+    drawn = json.loads(ledger_cli("tree", "alex", "--json").rest()[1])
+    assert [turn["state"] for turn in drawn["turns"]] == ["interrupted"]
+
+
+def test_a_killed_turn_is_forgotten(worker, alex):
+    """A turn whose process was killed can be forgotten at once."""
+    running = worker()
+    running.signal(signal.SIGKILL)
+    running.rest()
+
+    alex.forget(1)
+
+    assert alex.turn(1).erased
+
+
 # -- watching --------------------------------------------------------------------------------------
 
 

@@ -128,6 +128,7 @@ def test_why_it_failed():
     """The error is told in full; of a stop, how the turn stands then says it all."""
     error = {"type": "E", "message": "one\ntwo"}
     assert shown(event("failed", error=error)) == "! E: one\n  two\n"
+    assert shown(event("failed", error={"type": "E", "message": ""})) == "! E\n"
     assert shown(event("failed", error={"type": "Cancelled"})) == ""
 
 

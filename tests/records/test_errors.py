@@ -141,7 +141,7 @@ NEXT = {
     errors.StoreVersion: "upgrade",
     errors.StoreCorrupt: "verify",
     errors.LeaseLost: "nothing was recorded",
-    errors.EventRefused: "<code>",
+    errors.EventRefused: "look at its code",
 }
 
 
@@ -165,7 +165,7 @@ def test_a_refused_event_has_the_code_of_its_refusal() -> None:
     error = errors.EventRefused(code="event-gap", reason="r", tree="t", event=place)
 
     assert error.code == "event-gap"
-    assert str(error) == "the log of events t, event 2:7: r (event-gap)"
+    assert str(error) == "the log of events t, event 2:7: r; send what is missing first"
     assert pickle.loads(pickle.dumps(error)).code == "event-gap"
 
 

@@ -1,6 +1,8 @@
 """T6: a request that is sent again is one turn, wherever and whenever; equal messages are not requests."""
 
 import os
+from decimal import Decimal
+from typing import NamedTuple
 
 import pytest
 
@@ -89,6 +91,43 @@ def test_again_after_it_is_done(face, store):
     assert face.do(again.send, "hi", request_id="r") == first
     assert face.do(again, "hi", request_id="r") == "call 1"
     assert (program.calls, raw(store)) == (["hi"], before)
+
+
+class Offer(NamedTuple):
+    """Several outputs, typed."""
+
+    reasoning: str
+    total: Decimal
+
+
+def sell(message: str) -> Offer:
+    """A program with several outputs."""
+    return Offer("it is tea", Decimal("2.50"))
+
+
+def test_again_gives_all_that_the_program_returned(face, store):
+    """Called again, streamed again, in a new view: what comes is what the first call gave, typed as it was."""
+    first = face.do(face.open("alex", sell, store=store), "hi", request_id="r")
+    chat = face.open("alex", sell, store=store)
+
+    again = face.do(chat, "hi", request_id="r")
+    stream = chat.stream("hi", request_id="r")
+    streamed = face.result(stream)
+
+    assert [first, again, streamed] == [Offer("it is tea", Decimal("2.50"))] * 3
+    assert {type(value) for value in (first, again, streamed)} == {Offer}
+    assert face.do(chat.send, "hi", request_id="r").result == Decimal("2.50")
+
+
+def test_again_by_a_program_without_the_names(face, store):
+    """Sent again by a program of other fields, a request gives the answer as JSON has it."""
+
+    def total(message: str) -> str:
+        return "never called"
+
+    face.do(face.open("alex", sell, store=store), "hi", request_id="r")
+
+    assert face.do(face.open("alex", total, store=store), "hi", request_id="r") == "2.50"
 
 
 def test_again_after_other_turns(face, store):

@@ -280,3 +280,30 @@ def test_one_of_many_is_stopped(face, store):
     for turn in view(store).all_turns():
         turn.stop()
     assert all(isinstance(send.exception(SOON_S), errors.Cancelled) for send in sends)
+
+
+def asks(message: str) -> str:
+    """Say something, then call a tool that a person is asked about."""
+    turn = ledger.current()
+    turn.emit("I would pay.")
+    return turn.tool("pay", {"to": message}, lambda: "paid", effects="changes")
+
+
+@pytest.mark.parametrize("end", ["abandon", "stop"])
+def test_what_a_waiting_turn_had_said(face, store, end):
+    """What it said is there while it waits, and is recorded when it is ended unanswered."""
+    chat = face.open("alex", asks, store=store, approve="changes")
+    with pytest.raises(errors.TurnWaiting):
+        face.do(chat.send, "them")
+
+    async def awaited():
+        return await chat.head
+
+    turn = face.do(awaited) if face.name == "aio" else chat.head
+    assert (turn.state, turn.partial) == ("waiting", "I would pay.")
+    assert view(store).turn(1).partial == "I would pay."
+
+    face.do(getattr(turn, end))
+    assert view(store).turn(1).state == "abandoned"
+    assert view(store).turn(1).partial == "I would pay."
+    assert store.read("alex")[-1]["partial"] == "I would pay."

@@ -177,6 +177,38 @@ class Offer(NamedTuple):
     total: int
 
 
+def test_an_answer_that_lacks_outputs_says_what_to_return():
+    """An answer that is not the declared tuple is refused with the tuple's name, its parts, and what came."""
+
+    class Pair(NamedTuple):
+        why: str
+        what: str
+
+    def program(message: str) -> Pair:
+        return Pair("because", "that")
+
+    with pytest.raises(RecordInvalid) as caught:
+        Program(program).outputs("that")
+
+    assert caught.value.path == "outputs"
+    assert caught.value.reason == (
+        "an answer of program is Pair(why, what), or a tuple of these, not str"
+    )
+
+
+def test_an_answer_of_another_type_names_its_place_once():
+    """The refusal of an output that is not of its type names the output once."""
+
+    def program(message: str) -> str:
+        return message
+
+    with pytest.raises(RecordInvalid) as caught:
+        Program(program).outputs(object())
+
+    assert caught.value.path == "outputs.result"
+    assert str(caught.value).count("outputs.result") == 1
+
+
 def test_a_generator_that_returns_several_outputs_has_them():
     """A NamedTuple that a generator declares to return gives an output for each of its fields."""
 
