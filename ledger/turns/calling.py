@@ -38,7 +38,7 @@ def start(
     context.run(current.enter, run.running)
     context.run(helping.entering, run.program.function)
     if run.program.kind in ("async", "async-generator"):
-        run.cancel = loops.start(loop or loops.background(), _on_loop(run, bound), context)
+        run.cancelled_by(loops.start(loop or loops.background(), _on_loop(run, bound), context))
         return
 
     def work() -> None:

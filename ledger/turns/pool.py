@@ -21,8 +21,12 @@ from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-MOST_THREADS = 256
-"""How many jobs are done at once."""
+MOST_THREADS = 32
+"""How many jobs are done at once, those aside that have been under way for long."""
+MOST_STUCK = 256
+"""How many jobs are under way in all, at most."""
+STUCK_S = 1.0
+"""How long a job is under way before it no longer counts: it waits for something that hangs."""
 MOST_IN_LANE = 4
 """How many of them for one lane."""
 IDLE_S = 10.0
@@ -93,7 +97,8 @@ class Pool:
         self._lock = threading.Lock()
         self._lines: dict[Hashable, deque[_Job]] = {}
         self._busy: dict[Hashable, int] = {}
-        self._count = 0
+        self._begun: dict[Future[Any], float] = {}
+        """When each job that is under way was begun."""
 
     def submit(self, work: Callable[[], T], lane: Hashable = None) -> Future[T]:
         """Have a job done. It waits for its lane, and for a thread where none can be had; it never raises."""
@@ -112,13 +117,13 @@ class Pool:
             except RuntimeError:
                 # No thread can be had. It goes on with the next job that ends or comes.
                 with self._lock:
-                    self._leave(lane)
+                    self._leave(lane, job)
                     self._lines.setdefault(lane, deque()).appendleft(job)
                 return
 
     def _next(self) -> tuple[Hashable, _Job] | None:
         with self._lock:
-            if self._count >= self._most:
+            if not self._has_room():
                 return None
             for lane, line in self._lines.items():
                 if self._busy.get(lane, 0) < self._most_in_lane:
@@ -128,12 +133,19 @@ class Pool:
                     if line:
                         self._lines[lane] = line
                     self._busy[lane] = self._busy.get(lane, 0) + 1
-                    self._count += 1
+                    self._begun[job.future] = time.monotonic()
                     return lane, job
         return None
 
-    def _leave(self, lane: Hashable) -> None:
-        self._count -= 1
+    def _has_room(self) -> bool:
+        if len(self._begun) < self._most:
+            return True
+        since = time.monotonic() - STUCK_S
+        lively = sum(begun > since for begun in self._begun.values())
+        return lively < self._most and len(self._begun) < MOST_STUCK
+
+    def _leave(self, lane: Hashable, job: _Job) -> None:
+        del self._begun[job.future]
         self._busy[lane] -= 1
         if not self._busy[lane]:
             del self._busy[lane]
@@ -147,13 +159,13 @@ class Pool:
             else:
                 job.future.set_result(value)
         with self._lock:
-            self._leave(lane)
+            self._leave(lane, job)
         self._go_on()
 
     def settle(self, timeout_s: float) -> None:
         """Wait until no job is under way, or the time is up."""
         deadline = time.monotonic() + timeout_s
-        while self._count and time.monotonic() < deadline:
+        while self._begun and time.monotonic() < deadline:
             time.sleep(0.01)
 
 

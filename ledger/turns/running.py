@@ -68,8 +68,7 @@ class Run:
         self.running = running
         self.program = program
         self.claim = claim
-        self.cancel: Callable[[], None] = _nothing
-        """What wakes the program when it has to stop."""
+        self._cancel: Callable[[], None] = _nothing
         self._log = log
         self._world = world
         self.steps = steps
@@ -110,6 +109,12 @@ class Run:
             self._over.release()
 
     # -- told by the program's side
+
+    def cancelled_by(self, cancel: Callable[[], None]) -> None:
+        """Say what wakes the program when it has to stop. It may have to already: it began before this."""
+        self._cancel = cancel
+        if self.running.stopped:
+            cancel()
 
     def finish(self, value: Any) -> None:
         """The program returned."""
@@ -162,13 +167,13 @@ class Run:
             return
         self.running.ask_to_stop()
         keeper.later(GRACE_S, self._end_stopped, self.lane)
-        self.cancel()
+        self._cancel()
 
     def lose(self, error: LeaseLost) -> None:
         """It is no longer this process's: the program is told, and nothing more is recorded."""
         if self._take():
             self.running.ask_to_stop()
-            self.cancel()
+            self._cancel()
             self._conclude(error=error)
 
     # -- told by the keeper

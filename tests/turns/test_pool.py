@@ -34,6 +34,17 @@ def test_no_more_are_done_at_once_than_may_be():
     assert all(job.result(10) for job in given)
 
 
+def test_jobs_that_hang_make_room_for_others(monkeypatch):
+    """Jobs of many lanes that hang for long take no room from others, whose number stays bounded."""
+    monkeypatch.setattr("ledger.turns.pool.STUCK_S", 0.0)
+    go_on, jobs = threading.Event(), pool(most=2, most_in_lane=1)
+    hanging = [jobs.submit(go_on.wait, n) for n in range(20)]
+
+    assert jobs.submit(lambda: "done", "other").result(10) == "done"
+    go_on.set()
+    assert all(job.result(10) for job in hanging)
+
+
 def test_what_a_job_raises_is_its_own():
     """An error of a job is told to who asked for it, and the thread goes on."""
     jobs = pool(most=1, most_in_lane=1)

@@ -155,13 +155,23 @@ def test_a_stopped_program_changes_nothing_later(scene):
 def test_a_program_that_never_ends_is_left_behind(scene):
     """A stop ends the turn a moment later, also when the program does nothing about it."""
     woken = threading.Event()
-    scene.run.cancel = woken.set
+    scene.run.cancelled_by(woken.set)
 
     scene.run.stop()
 
     assert isinstance(scene.run.outcome.exception(5), errors.Cancelled)
     assert woken.is_set()
     assert scene.ended.state == "stopped"
+
+
+def test_a_stop_before_it_is_known_how_to_wake_the_program(scene):
+    """A program that was stopped before its run knew how to wake it is woken as soon as that is known."""
+    woken = threading.Event()
+    scene.run.stop()
+
+    scene.run.cancelled_by(woken.set)
+
+    assert woken.is_set()
 
 
 def test_who_lost_the_turn_records_nothing(scene):
