@@ -79,6 +79,9 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+_at_work: set[asyncio.Task[Any]] = set()
+
+
 def start(
     loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], context: Context
 ) -> Callable[[], None]:
@@ -88,6 +91,9 @@ def start(
 
     def begin() -> None:
         task = loop.create_task(coroutine, context=context)
+        # A loop refers to its tasks weakly: one that nothing else knows would vanish while it waits.
+        _at_work.add(task)
+        task.add_done_callback(_at_work.discard)
         tasks.append(task)
         if cancelled:
             task.cancel()
