@@ -85,6 +85,10 @@ async def _on_loop(run: Run, bound: BoundArguments) -> None:
             value = await _drain_async(run, value)
         elif inspect.isawaitable(value):
             value = await value
+    except GeneratorExit:
+        # The turn is over and the loop gone: the garbage collector throws the program away, in the middle
+        # of anything. Any lock may be held here, so nothing is done.
+        raise
     except BaseException as error:
         failure = error  # The name of the clause is gone after it.
         task = asyncio.current_task()

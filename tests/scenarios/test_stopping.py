@@ -1,8 +1,10 @@
 """T18: a turn is stopped, wherever it runs, whatever its program is doing, from wherever."""
 
 import asyncio
+import gc
 import threading
 import time
+from concurrent.futures import thread as pools
 from contextlib import suppress
 
 import pytest
@@ -68,6 +70,13 @@ class Teller:
                 await asyncio.sleep(STUCK_S)
         await asyncio.sleep(1)
         return "the end"
+
+    async def stubborn_for_ever(self, message: str) -> str:
+        """Take neither cancelling nor stopping for an answer."""
+        self.said.set()
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(STUCK_S)
 
 
 KINDS = ["plain", "generator", "awaited", "generator_awaited", "stubborn"]
@@ -307,3 +316,26 @@ def test_what_a_waiting_turn_had_said(face, store, end):
     assert view(store).turn(1).state == "abandoned"
     assert view(store).turn(1).partial == "I would pay."
     assert store.read("alex")[-1]["partial"] == "I would pay."
+
+
+def test_a_program_that_outlives_its_loop_is_collected_quietly(store):
+    """A program that took no stopping, and whose loop is gone, is thrown away by the collector, who may come
+    while any lock is held: nothing is waited for."""
+    never = Teller(0)
+
+    async def stopped():
+        stream = await ledger.aio.open("alex", never.stubborn_for_ever, store=store).stream("hi")
+        await asyncio.to_thread(never.said.wait, SOON_S)
+        await stream.close()
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(stopped())
+    loop.close()
+    del loop
+
+    with pools._global_shutdown_lock:
+        collecting = threading.Thread(target=gc.collect, daemon=True)
+        collecting.start()
+        collecting.join(SOON_S)
+        assert not collecting.is_alive()
+    assert states(view(store).all_turns()) == ["stopped"]
