@@ -78,28 +78,41 @@ def _settle(run: Run) -> None:
         time.sleep(0.005)
 
 
+async def _settle_on_loop(run: Run) -> None:
+    """The same on a loop. Cancelled meanwhile, the turn is to stop, and nothing more is waited for."""
+    try:
+        await stepping.settled(run.steps, lambda: run.running.stopped)
+    except asyncio.CancelledError:
+        run.running.ask_to_stop()
+
+
+def _is_running(task: asyncio.Task[Any] | None) -> bool:
+    """Say whether this is done by a task, at a step of its own."""
+    return loops.running_loop() is not None and asyncio.current_task() is task
+
+
 async def _on_loop(run: Run, bound: BoundArguments) -> None:
+    task = asyncio.current_task()
     try:
         value = run.program.call(bound)
         if inspect.isasyncgen(value):
             value = await _drain_async(run, value)
         elif inspect.isawaitable(value):
             value = await value
-    except GeneratorExit:
-        # The turn is over and the loop gone: the garbage collector throws the program away, in the middle
-        # of anything. Any lock may be held here, so nothing is done.
-        raise
     except BaseException as error:
+        if isinstance(error, GeneratorExit) and not _is_running(task):
+            # The turn is over and the loop gone: the garbage collector throws the program away, in the
+            # middle of anything. Any lock may be held here, so nothing is done.
+            raise
         failure = error  # The name of the clause is gone after it.
-        task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
             # Stopped, or the whole loop is: either way somebody asked for it. (Else it comes from a task
             # that the program cancelled itself.)
             run.running.ask_to_stop()
-        await stepping.settled(run.steps, lambda: run.running.stopped)
+        await _settle_on_loop(run)
         in_pool(lambda: run.fail(failure), run.lane)
     else:
-        await stepping.settled(run.steps, lambda: run.running.stopped)
+        await _settle_on_loop(run)
         in_pool(lambda: run.finish(value), run.lane)
 
 

@@ -181,6 +181,20 @@ def test_a_task_that_the_program_cancelled_is_no_stop():
     assert ledger.open("c", store=store).turn(1).state == "failed"
 
 
+@pytest.mark.parametrize("kind", [GeneratorExit, SystemExit, KeyboardInterrupt, StopAsyncIteration])
+def test_what_a_program_may_raise(kind):
+    """Whatever an async program raises ends its turn as failed, and reaches its caller or as Python has it."""
+
+    async def program(message: str) -> str:
+        raise kind
+
+    store = ledger.MemoryStore()
+    with pytest.raises((kind, RuntimeError)):
+        ledger.open("c", program, store=store)("x")
+
+    assert ledger.open("c", store=store).turn(1).state == "failed"
+
+
 class SlowEvents(MemoryEvents):
     """Events of a store that fails in the middle of a turn, until long after its end."""
 
