@@ -18,8 +18,9 @@ from ledger._version import __version__
 
 if TYPE_CHECKING:
     from ledger import aio, errors, merging
-    from ledger.conversation import Conversation, open, resume_all
+    from ledger.conversation import Conversation, open
     from ledger.errors import LedgerError
+    from ledger.recovery import resume_all
     from ledger.sources.exporting import export_json, export_markdown
     from ledger.sources.importing import import_conversations
     from ledger.stores.base import Position, Store
@@ -61,7 +62,7 @@ _PLACES = {
     "open": "ledger.conversation",
     "program": "ledger.turns.decorating",
     "remember": "ledger.turns.helping",
-    "resume_all": "ledger.conversation",
+    "resume_all": "ledger.recovery",
 }
 
 __all__ = [

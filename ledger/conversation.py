@@ -7,8 +7,8 @@ continues from and which program answers; the memory is the log's.
 
 from __future__ import annotations
 
+import difflib
 import inspect
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
@@ -16,7 +16,7 @@ from inspect import BoundArguments
 from types import EllipsisType
 from typing import Any
 
-from ledger.errors import StoreUnsupported, TurnUnknown
+from ledger.errors import TurnUnknown
 from ledger.maker import Maker
 from ledger.records import ids, kinds, values
 from ledger.records.kinds import NewRecord
@@ -36,17 +36,14 @@ from ledger.turns import (
 from ledger.turns.helping import Remembering
 from ledger.turns.judging import judge_for
 from ledger.turns.log import Log
-from ledger.turns.programs import Program
 from ledger.turns.receipts import Receipt
-from ledger.turns.resuming import Crew, Resumption
+from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike, View
 from ledger.turns.world import SYSTEM
 from ledger.views import History, Lineage, Rule, drawing
 from ledger.views.place import Cursor, Sends
 
-LOOK_S = 0.05
-"""How long to wait before looking again at turns that are gone on with."""
 WAIT_S = 0.25
 """How long a queued send waits before it looks again: a holder may have died, or it was cancelled."""
 
@@ -92,6 +89,7 @@ def open(
     if isinstance(earlier_without, str):
         raise TypeError(f"earlier_without is a list of names, not {earlier_without!r}")
     approving.check(approve)
+    check_settings(settings)
     answering = programs.Program(program, rename=rename) if program is not None else None
     if answering is not None:
         answering.check_sendable()
@@ -111,6 +109,33 @@ def open(
     if answering is not None:
         chat._maker.check_content(answering.description, answering.keep)
     return chat
+
+
+_NAMES = (
+    "store",
+    "context",
+    "sends",
+    "rename",
+    "earlier_without",
+    "approve",
+    "remembers",
+    "program",
+)
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings that are most likely meant as something else: a misspelt `approve` asks nobody.
+
+    Raises: TypeError naming what was meant.
+    """
+    for name in settings:
+        meant = difflib.get_close_matches(name, _NAMES, n=1, cutoff=0.8)
+        if meant:
+            raise TypeError(
+                f"there is no {name!r}; is {meant[0]!r} meant? No setting is called so like it"
+            )
+        if name in ("results", "rerun"):
+            raise TypeError(f"{name!r} is said of one turn: turn.resume({name}=...)")
 
 
 class Conversation:
@@ -378,23 +403,22 @@ class Conversation:
             value = loops.result_of(value, loops.background())
         return self._make(merge.making(value))
 
-    def resume_all(self, *, at_once: int = 32) -> list[Turn]:
+    def resume_all(self, *, at_once: int = 32) -> Resumed[Turn]:
         """Go on with every turn that was interrupted, or that waited and has its answers.
 
-        Those that somebody else goes on with, or that need a person first (`Turn.unfinished`), are left.
+        Those that somebody else goes on with, that need a person first (`Turn.waiting`, `Turn.unfinished`), that
+        another program made, or that this one gave back (turn-changed), are left.
         Unless a holder is known dead, its log is watched for 12 s first.
         Args: at_once: how many programs run at once, at most.
-        Returns: the turns that were gone on with here, as they are now: one that failed is `failed`.
+        Returns: the turns that were gone on with here, as they are now: one that failed is `failed`; its
+        `left` says of the others why, by their ids.
         """
         self._view.refuse_nested()
-        found = resuming.resumable(self._log, self._view)
-        return [self._turn(turn) for turn in self._resumed(found, at_once)]
-
-    def _resumed(self, turns: list[str], at_once: int) -> list[str]:
-        resumptions = [Resumption(self._log, self._view, turn) for turn in turns]
+        found, left = resuming.resumable(self._log, self._view)
+        resumptions = [Resumption(self._log, self._view, turn) for turn in found]
         crew = Crew(resumptions, copy_context(), at_once=at_once)
-        finish(crew)
-        return [resumption.turn for resumption in crew.resumed]
+        resuming.finish(crew)
+        return Resumed([self._turn(each.turn) for each in crew.resumed], {**left, **crew.left})
 
     # -- beside the turns
 
@@ -502,57 +526,3 @@ class Conversation:
         program = self._view.program
         name = program.description.name if program is not None else "no program"
         return f"<Conversation {self.id} with {name}: {len(history.order)} turns>"
-
-
-def resume_all(
-    store: Any, programs: Callable[..., Any] | Iterable[Callable[..., Any]], **how: Any
-) -> list[Turn]:
-    """Go on with every interrupted turn in a store that one of some programs made: after a deploy, say.
-
-    A turn's program is found by its version, else by its name and fields.
-    Args: store: as for `open`; it must list its conversations. programs: one or several. how: what
-    conversations are opened with (`approve`, `remembers`, settings), and `at_once` as in
-    `Conversation.resume_all`.
-    Returns: the turns that were gone on with here, as they are now.
-    Raises: store-unsupported: the store does not list its conversations; TypeError. Other store errors,
-    after the turns that could be gone on with are over.
-    """
-    at_once = how.pop("at_once", 32)
-    found = interrupted(store, programs, how)
-    crew = Crew([resumption for _, resumption in found], copy_context(), at_once=at_once)
-    finish(crew)
-    return [chat._turn(r.turn) for chat, r in found if r in crew.resumed]
-
-
-def interrupted(
-    store: Any, programs: Callable[..., Any] | Iterable[Callable[..., Any]], how: Mapping[str, Any]
-) -> list[tuple[Conversation, Resumption]]:
-    """Return the turns of a store that can be gone on with by some programs, each in its conversation."""
-    kept_in = store_for(store)
-    listed = getattr(loops.blocking(kept_in), "conversations", None)
-    if not callable(listed):
-        raise StoreUnsupported(store=type(kept_in).__name__, method="conversations")
-    given = [programs] if callable(programs) else list(programs)
-    rename = how.get("rename")
-    made = [Program(program, rename=rename) for program in given]
-    found = []
-    for name in listed():
-        reading = open(name, store=kept_in)
-        for turn in resuming.resumable(reading._log, reading._view):
-            history = reading._log.history
-            record = history.programs.get(history.node(turn).record.program)
-            program = resuming.fitting(made, record)
-            if program is not None:
-                chat = open(name, program.function, store=kept_in, **how)
-                found.append((chat, Resumption(chat._log, chat._view, turn)))
-    return found
-
-
-def finish(crew: Crew) -> None:
-    """Go on with turns until all are over; interrupted, stop them first."""
-    try:
-        while not crew.step():
-            time.sleep(LOOK_S)
-    except BaseException:
-        crew.stop()
-        raise

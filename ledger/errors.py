@@ -171,10 +171,13 @@ class BusyWaiting(Busy):
     """The open questions, as the turn's `waiting` record holds them."""
 
     def message(self) -> str:
-        return (
-            f"conversation {self.conversation}: turn {self.turn} waits for {len(self.questions)} "
-            "answer(s) of a person; answer, or continue from another turn"
+        what = (
+            f"waits for {len(self.questions)} answer(s) of a person; answer"
+            if self.questions
+            else "has all its answers, and nobody went on with it yet; resume it"
         )
+        where = f"conversation {self.conversation}: turn {self.turn}"
+        return f"{where} {what}, or continue from another turn"
 
 
 @dataclass(eq=False)

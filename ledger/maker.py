@@ -155,7 +155,15 @@ class Maker:
             return None
         program = self._view.program
         assert program is not None
-        launch = Launch(start.turn, program, bound, start.settings, start.claim, self._view.approve)
+        launch = Launch(
+            start.turn,
+            program,
+            bound,
+            start.settings,
+            start.claim,
+            self._view.approve,
+            self._view.remembering,
+        )
         return launching.launch(self._log, self._view, launch, context, loop)
 
     def leave(self, start: Start, timeout_s: float) -> None:

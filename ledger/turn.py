@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
 from ledger.records import kinds, messages, times
-from ledger.turns import answering, following, running, stopping
+from ledger.turns import answering, claims, following, running, stopping
 from ledger.turns.following import Following
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
@@ -179,12 +179,14 @@ class TurnBase:
 
     @property
     def unfinished(self) -> list[dict[str, Any]]:
-        """Tool calls that started and have no result: they may have run. Each: `id`, `name`, `input`, `at`.
+        """Tool calls that started and have no result: they may have run. Each: `key`, `name`, `input`, `at`.
 
-        Before the turn goes on a person says what each gave, or that it is to run again: see `resume`.
+        Before the turn goes on a person says what each gave, or that it is to run again: see `resume`, by
+        its `key`, which names no other.
         """
         return [
             {
+                "key": claims.call_name(self._node, tool),
                 "id": tool.id,
                 "name": tool.name,
                 "input": kinds.payload(tool.input, *self._where),
@@ -400,7 +402,7 @@ class Turn(TurnBase):
         conversation was opened without a program. conversation-signature: the program has other fields.
         """
         self._view.refuse_nested()
-        resumption = Resumption(self._log, self._view, self._id, results=results, rerun=list(rerun))
+        resumption = Resumption(self._log, self._view, self._id, results=results, rerun=rerun)
         while (wait_s := resumption.claim()) is not None:
             self._log.wait(wait_s)
         return running.result(resumption.launch(copy_context()))

@@ -13,9 +13,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ledger"
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 MEANING = {"errors", "records", "views"}
-TURNS = MEANING | {"turns.commands", "turns", "stores.base"}
+TURNS = MEANING | {"turns.claims", "turns.commands", "turns", "stores.base"}
 SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "turn"}
-FACES = SHELL | {"conversation", "aio", "formats"}
+FACES = SHELL | {"conversation", "recovery", "aio", "formats"}
 
 # What each place may see beside itself. A module belongs to the most exact place that names it. `turns` receives a
 # store by protocol (`stores.base`), never by class. `ledger/__init__.py` is no place: it may see everything.
@@ -27,6 +27,7 @@ SEES: dict[str, set[str]] = {
     "formats": MEANING,
     "stores.base": {"errors", "records"},
     "stores": {"errors", "records", "stores.base"},
+    "turns.claims": MEANING | {"turns.commands"},
     "turns.commands": MEANING,
     "turns": TURNS,
     "merging": TURNS,
@@ -34,7 +35,8 @@ SEES: dict[str, set[str]] = {
     "stream": TURNS | {"turn"},
     "maker": TURNS | {"merging", "turn"},
     "conversation": SHELL,
-    "aio": SHELL | {"conversation"},
+    "recovery": SHELL | {"conversation"},
+    "aio": SHELL | {"conversation", "recovery"},
     "adapters": FACES,
     "catalog": FACES,
     "sources": FACES,
@@ -44,7 +46,7 @@ SEES: dict[str, set[str]] = {
 }
 
 # Places that are values and functions: the same answer everywhere and always.
-PURE = {"_version", "errors", "records", "views", "formats", "turns.commands"}
+PURE = {"_version", "errors", "records", "views", "formats", "turns.claims", "turns.commands"}
 IMPURE_MODULES = {
     *(
         "asyncio",

@@ -23,6 +23,7 @@ from typing import Any
 
 import ledger.stores.folder  # noqa: F401 - loaded with the first folder, it would hold up the loop
 from ledger import conversation as blocking
+from ledger import recovery
 from ledger.aio.conversation import Conversation, finish
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
@@ -30,6 +31,7 @@ from ledger.stores.resolve import store_for
 from ledger.turns import approving, loops, running
 from ledger.turns.loops import over
 from ledger.turns.pool import in_pool
+from ledger.turns.resuming import Resumed
 from ledger.views import Rule
 from ledger.views.place import Sends
 
@@ -77,7 +79,7 @@ def _inner(remembers: Mapping[Any, Any] | None) -> dict[Any, Any]:
 
 async def resume_all(
     store: Any, programs: Callable[..., Any] | Iterable[Callable[..., Any]], **how: Any
-) -> list[Turn]:
+) -> Resumed[Turn]:
     """Go on with every interrupted turn in a store that one of some programs made: after a deploy, say.
 
     Args, Returns, Raises: as `ledger.resume_all`.
@@ -85,9 +87,10 @@ async def resume_all(
     at_once = how.pop("at_once", 32)
     kept_in = store_for(store)
     loops.settle(kept_in, asyncio.get_running_loop())
-    found = await loops.done(in_pool(lambda: blocking.interrupted(kept_in, programs, how)))
+    found, left = await loops.done(in_pool(lambda: recovery.interrupted(kept_in, programs, how)))
     crew = await finish([resumption for _, resumption in found], at_once)
-    return [Conversation(chat)._turn(r.turn) for chat, r in found if r in crew.resumed]
+    turns = [Conversation(chat)._turn(r.turn) for chat, r in found if r in crew.resumed]
+    return Resumed(turns, {**left, **crew.left})
 
 
 async def drain(timeout_s: float | None = None) -> list[str]:

@@ -13,13 +13,13 @@ from typing import Any, Self, TypeVar
 from ledger import conversation as blocking
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
-from ledger.aio.waiting import Begun, changed, do, in_the_end, result, stop_begun, undone
+from ledger.aio.waiting import Begun, changed, do, result, stop_begun, undone
 from ledger.turn import TurnBase, outcome_of
 from ledger.turns import loops, resuming, stopping
-from ledger.turns.loops import over
+from ledger.turns.loops import in_the_end, over
 from ledger.turns.pool import in_pool
 from ledger.turns.receipts import Receipt
-from ledger.turns.resuming import Crew, Resumption
+from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike
 from ledger.views import Lineage, drawing
@@ -219,15 +219,15 @@ class Conversation:
         """
         await self._do(lambda: self._inner.stop(turn, request_id=request_id))
 
-    async def resume_all(self, *, at_once: int = 32) -> list[Turn]:
+    async def resume_all(self, *, at_once: int = 32) -> Resumed[Turn]:
         """Go on with every turn that was interrupted, or that waited and has its answers.
 
         Args, Returns: as `ledger.Conversation.resume_all`.
         """
         self._view.refuse_nested()
-        found = await self._do(lambda: resuming.resumable(self._log, self._view))
+        found, left = await self._do(lambda: resuming.resumable(self._log, self._view))
         crew = await finish([Resumption(self._log, self._view, turn) for turn in found], at_once)
-        return [self._turn(resumption.turn) for resumption in crew.resumed]
+        return Resumed([self._turn(each.turn) for each in crew.resumed], {**left, **crew.left})
 
     # -- beside the turns
 
@@ -328,7 +328,7 @@ async def finish(resumptions: list[Resumption], at_once: int) -> Crew:
     crew = Crew(resumptions, copy_context(), asyncio.get_running_loop(), at_once=at_once)
     try:
         while not await loops.done(in_pool(crew.step)):
-            await asyncio.sleep(blocking.LOOK_S)
+            await asyncio.sleep(resuming.LOOK_S)
     except BaseException:
         crew.stop()
         raise

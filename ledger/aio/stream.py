@@ -8,9 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from ledger.aio.turn import Turn
-from ledger.aio.waiting import in_the_end
 from ledger.turn import outcome_of
-from ledger.turns.loops import over, teller
+from ledger.turns.loops import in_the_end, over, teller
 from ledger.turns.running import Run
 
 

@@ -96,7 +96,7 @@ class Turn(TurnBase):
         Cancelled, it ends `stopped`. Args, Returns, Raises: as `ledger.Turn.resume`.
         """
         self._view.refuse_nested()
-        resumption = Resumption(self._log, self._view, self._id, results=results, rerun=list(rerun))
+        resumption = Resumption(self._log, self._view, self._id, results=results, rerun=rerun)
         loop, context = asyncio.get_running_loop(), copy_context()
 
         def go_on() -> tuple[float | None, Run | None]:

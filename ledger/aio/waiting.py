@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from ledger.turns import loops
 from ledger.turns.log import POLL_S, Log
-from ledger.turns.loops import over, teller
+from ledger.turns.loops import in_the_end, over
 from ledger.turns.pool import in_pool
 from ledger.turns.running import Run
 
@@ -21,8 +20,6 @@ Begun = tuple[Any, Run | None]
 
 SHORTEST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.2
-LAST_S = 2.0
-"""How long a caller that is cancelled waits for its turn to be recorded as stopped."""
 
 
 async def do(log: Log, work: Callable[[], T]) -> T:
@@ -53,22 +50,6 @@ async def result(run: Run) -> Any:
         await in_the_end(run.outcome)
         raise
     return run.outcome.result()
-
-
-async def in_the_end(future: Future[Any]) -> None:
-    """Wait until something is done elsewhere, also when cancelled again meanwhile; not longer than 2 s.
-
-    Who is cancelled finds the log consistent: cancel scopes cancel again at every step of a task.
-    """
-    happened = asyncio.Event()
-    future.add_done_callback(teller(happened.set))
-    limit = asyncio.get_running_loop().call_later(LAST_S, happened.set)
-    try:
-        while not happened.is_set():
-            with suppress(asyncio.CancelledError):
-                await happened.wait()
-    finally:
-        limit.cancel()
 
 
 async def changed(log: Log, timeout_s: float) -> None:

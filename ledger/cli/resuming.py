@@ -34,9 +34,10 @@ from ledger.cli.output import (
 from ledger.cli.reader import while_read
 from ledger.cli.running import beginning, standing
 from ledger.cli.screen import Screen
-from ledger.conversation import Conversation, resume_all
+from ledger.conversation import Conversation
 from ledger.conversation import open as open_conversation
 from ledger.records import kinds
+from ledger.recovery import resume_all
 from ledger.turn import Turn
 from ledger.turns.programs import Program
 from ledger.turns.resuming import WATCH_S, Resumption

@@ -63,6 +63,7 @@ class Turn(_Common, tag="turn"):
     messages: Payload = ABSENT
     source: Payload = ABSENT
     approve: Payload = ABSENT
+    remembers: Payload = ABSENT
     erased: bool = False
 
 
@@ -74,6 +75,7 @@ class Lease(_Common, tag="lease"):
     until: str = ""
     attempt: int = 1
     boot: str | None = None
+    program: str | None = None
 
 
 class Ended(_Common, tag="ended"):
@@ -131,6 +133,8 @@ class Tool(_Common, tag="tool"):
     effects: str | None = None
     output: str | None = None
     output_value: Payload = ABSENT
+    scope: str | None = None
+    usage: Payload = ABSENT
     attempt: int = 1
 
 
@@ -140,6 +144,7 @@ class Reply(_Common, tag="reply"):
     turn: str
     key: str = ""
     response: Payload = ABSENT
+    usage: Payload = ABSENT
     attempt: int = 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.records.kinds import NewRecord
-from ledger.turns import commands
+from ledger.turns import claims
 from ledger.turns.log import Log
 from ledger.turns.view import View
 from ledger.views import History
@@ -28,6 +28,6 @@ def answer(
 
     def decide(history: History) -> list[NewRecord]:
         now = view.world.now()
-        return commands.answer(history, turn, question, verdict, by=by, reason=reason, now=now)
+        return claims.answer(history, turn, question, verdict, by=by, reason=reason, now=now)
 
     log.append(decide)

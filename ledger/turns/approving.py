@@ -48,19 +48,24 @@ def recorded(rule: Rule | None) -> Any:
     return ASKED if callable(rule) else sorted(rule)
 
 
-def of_record(said: Any, given: Rule | None) -> Rule | None:
+def of_record(said: Any, given: Rule | None, *, asked: bool = False) -> Rule | None:
     """Return the rule of a turn that is gone on with: the one that is given now, else the recorded one.
 
-    Raises: LookupError: that was a function, and none is given now. Nobody's yes is not a yes.
+    Args: asked: whether people were asked about its tools before.
+    Raises: LookupError: which one it was is not recorded, or not understood, and none is given now: nobody's
+    yes is not a yes.
     """
-    if given is not None or said is None:
+    if given is not None:
         return given
+    if said is None and not asked:
+        return None
     if said in ("changes", "all"):
         return "changes" if said == "changes" else "all"
-    if isinstance(said, list):
-        return [name for name in said if isinstance(name, str)]
+    if isinstance(said, list) and all(isinstance(name, str) for name in said):
+        return list(said)
     raise LookupError(
-        "it was sent with a function that approves its tools; give `approve` to `open`"
+        "it asks people about its tools by a rule that is no record (a function, another writer's): say which, "
+        "with `approve` of `open`; [] asks about nothing"
     )
 
 

@@ -19,20 +19,16 @@ import msgspec
 from ledger.errors import (
     Cancelled,
     LeaseLost,
-    QuestionUnknown,
     RequestMismatch,
     SignatureChanged,
     TurnState,
-    TurnUnfinished,
     TurnUnknown,
-    TurnWaiting,
 )
 from ledger.records import canonical, kinds, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.views import History, Rule, states
 from ledger.views.nodes import Node
 from ledger.views.states import Dead
-from ledger.views.steps import MADE_UP
 
 LEASE_S = 30
 """How long a lease lasts."""
@@ -103,6 +99,8 @@ class Sent(msgspec.Struct, kw_only=True):
     made_by: dict[str, Any] | None = None
     messages: list[dict[str, Any]] | None = None
     source: dict[str, Any] | None = None
+    remembers: list[dict[str, Any]] | None = None
+    """What its helpers remember."""
     approve: Any = None
     """The rule by which a person is asked about its tools, as far as a record can say it."""
 
@@ -221,7 +219,7 @@ def start(
     return [
         *_program(history, program, at),
         new("turn", at, program=program.version, saw=saw, **sent.keys()),
-        _lease(sent.turn, claim, now=now),
+        lease(sent.turn, claim, now=now),
     ]
 
 
@@ -240,7 +238,7 @@ def renew(history: History, turn: str, claim: Claim, *, now: datetime) -> list[N
     Raises: lease-lost.
     """
     fence(history, turn, claim)
-    return [_lease(turn, claim, now=now)]
+    return [lease(turn, claim, now=now)]
 
 
 def end(
@@ -252,7 +250,7 @@ def end(
     """
     node = fence(history, turn, claim)
     until = times.from_text(node.lease.until) if node.lease is not None else None
-    renewed = [_lease(turn, claim, now=now)] if until is None or until < now else []
+    renewed = [lease(turn, claim, now=now)] if until is None or until < now else []
     saw = kinds.mappings(node.record.saw)
     keys = {"turn": turn, "saw": saw, "attempt": claim.attempt, **outcome.keys()}
     return [*renewed, new("ended", times.to_text(now), **keys)]
@@ -266,9 +264,13 @@ def fence(history: History, turn: str, claim: Claim) -> Node:
     node = history.node(turn)
     if node.ended is not None:
         raise LeaseLost(turn=turn, reason=f"it already ended {node.ended.state}")
-    lease = node.lease
-    if lease is None or (lease.holder, lease.attempt) != (claim.holder, claim.attempt):
+    held = node.lease
+    if held is None or (held.holder, held.attempt) != (claim.holder, claim.attempt):
         raise LeaseLost(turn=turn, reason="another process holds it now")
+    if node.waiting_seq > node.lease_seq:
+        raise LeaseLost(turn=turn, reason="it waits for a person, and nobody holds it")
+    if states.released(held):
+        raise LeaseLost(turn=turn, reason="it was given back")
     return node
 
 
@@ -308,75 +310,18 @@ def wait(
     return [new("waiting", times.to_text(now), attempt=claim.attempt, **keys)]
 
 
-def release(history: History, turn: str, claim: Claim, *, now: datetime) -> list[NewRecord]:
-    """Give up a running turn without ending it: others may go on with it at once. Raises: lease-lost."""
+def release(
+    history: History, turn: str, claim: Claim, *, program: str, now: datetime
+) -> list[NewRecord]:
+    """Give up a running turn without ending it: others may go on with it at once, with another program.
+
+    Args: program: the version of the one that could not. Raises: lease-lost.
+    """
     fence(history, turn, claim)
     until = times.to_text(now - timedelta(microseconds=1))
-    return [new("lease", times.to_text(now), turn=turn, until=until, **claim._asdict())]
-
-
-def resume(
-    history: History,
-    turn: str,
-    claim: Claim,
-    *,
-    results: Mapping[Any, Any],
-    rerun: Collection[Any],
-    now: datetime,
-    dead: Dead = frozenset(),
-    kept: Sequence[NewRecord] = (),
-) -> list[NewRecord]:
-    """Claim a turn that was interrupted, or that waited and has its answers.
-
-    Args: claim: of its next attempt. results: tool call -> what it gave; rerun: tool calls to make again;
-    each named by its id, its number, or the tool's name where only one is open. kept: what its steps gave
-    and could not be stored then: that comes first.
-    Raises: turn-state: it runs, or has ended. turn-waiting: questions are open. turn-unfinished.
-    """
-    state = history.state(turn, now=now, dead=dead)
-    if state not in UNATTENDED:
-        reason = "it runs" if state == "running" else "only a turn that has not ended is resumed"
-        raise TurnState(turn=turn, state=state, reason=reason)
-    if state == "waiting" and (asked := history.unanswered(turn)):
-        raise TurnWaiting(turn=turn, questions=tuple(asked))
-    node, at = history.node(turn), times.to_text(now)
-    said = [
-        *_said(node, results, at, "given", claim.attempt),
-        *_said(node, dict.fromkeys(rerun), at, "rerun", claim.attempt),
+    return [
+        new("lease", times.to_text(now), turn=turn, until=until, program=program, **claim._asdict())
     ]
-    settled = {(r["site"], r["invocation"]) for r in (*kept, *said) if r["kind"] == "tool"}
-    left = [t for t in history.unfinished(turn) if (t.site or "", t.invocation) not in settled]
-    if left:
-        raise TurnUnfinished(turn=turn, tools=tuple(t.id or str(t.invocation) for t in left))
-    return [*kept, *said, _lease(turn, claim, now=now)]
-
-
-def _said(
-    node: Node, calls: Mapping[Any, Any], at: str, state: str, attempt: int
-) -> list[NewRecord]:
-    """Return what a person says of tool calls that may have run."""
-    found = []
-    for call, output in calls.items():
-        tool = _unfinished_call(node, call)
-        keys = {"turn": node.id, "site": tool.site or "", "invocation": tool.invocation}
-        keys |= {"id": tool.id or MADE_UP, "name": tool.name, "state": state, "attempt": attempt}
-        if state == "given":
-            keys |= output_keys(output, f"results[{call!r}]")
-        found.append(new("tool", at, **keys))
-    return found
-
-
-def _unfinished_call(node: Node, call: Any) -> kinds.Tool:
-    open_ones = states.unfinished(node)
-    fits = [t for t in open_ones if call in (t.id, t.invocation)] or [
-        t for t in open_ones if t.name == call
-    ]
-    if len(fits) != 1:
-        what = "names several tool calls" if fits else "names no tool call"
-        raise TurnState(
-            turn=node.id, state="interrupted", reason=f"{call!r} {what} that may have run"
-        )
-    return fits[0]
 
 
 def output_keys(output: Any, path: str) -> dict[str, Any]:
@@ -403,59 +348,6 @@ def check_fields(history: History, turn: str, program: Described) -> None:
     if named:
         told = f"the turn was sent to a program with other fields: {', '.join(sorted(named))}"
         raise SignatureChanged(program=program.name, differences=told)
-
-
-def answer(
-    history: History,
-    turn: str,
-    question: Any,
-    verdict: str,
-    *,
-    by: str | None,
-    reason: str | None,
-    now: datetime,
-) -> list[NewRecord]:
-    """Answer an open question of a waiting turn: exactly the call that was asked about.
-
-    Args: question: as the turn's record has it; its id, number or path; None: the only one.
-    Raises: question-unknown: it was answered, or is none of them. turn-state: the turn does not wait.
-    """
-    node = history.node(turn)
-    state = history.state(turn, now=now)
-    if state != "waiting":
-        raise TurnState(turn=turn, state=state, reason="it waits for no answer")
-    asked = _asked(node, question)
-    keys = {name: asked.get(name) for name in ("site", "invocation", "path", "asked")}
-    plugin = asked.get("plugin") or "approval"
-    keys |= {"plugin": plugin, "verdict": verdict, "by": by, "reason": reason}
-    if not isinstance(keys["asked"], str):
-        del keys["asked"]
-    return [new("approval", times.to_text(now), turn=turn, **keys)]
-
-
-def _asked(node: Node, question: Any) -> dict[str, Any]:
-    """Return the open question that a caller means."""
-    still_open = states.unanswered(node)
-    if question is None:
-        fits = still_open
-    elif isinstance(question, Mapping):
-        fits = [asked for asked in still_open if asked == dict(question)]
-    else:
-        fits = [
-            a for a in still_open if question in (a.get("id"), a.get("invocation"), a.get("path"))
-        ]
-    if len(fits) != 1:
-        known = states.asked_before(node)
-        answered = isinstance(question, Mapping) and dict(question) in known
-        reason = (
-            "that question was answered already"
-            if answered or not still_open
-            else "the answer names several questions; name one"
-            if fits
-            else "the answer names no open question"
-        )
-        raise QuestionUnknown(turn=node.id, reason=reason)
-    return fits[0]
 
 
 def asked_to_stop(history: History, turn: str) -> bool:
@@ -588,6 +480,7 @@ def _program(history: History, program: Described, at: str) -> list[NewRecord]:
     return [] if program.version in history.programs else [new("program", at, **program.keys())]
 
 
-def _lease(turn: str, claim: Claim, *, now: datetime) -> NewRecord:
+def lease(turn: str, claim: Claim, *, now: datetime) -> NewRecord:
+    """Return the record that holds a turn for 30 s."""
     until = times.to_text(now + timedelta(seconds=LEASE_S))
     return new("lease", times.to_text(now), turn=turn, until=until, **claim._asdict())

@@ -76,6 +76,10 @@ class Running:
         """
         check_model(model)
         counts = whole_counts(usage or {})
+        self._add(model, counts)
+        stepping.noted(counts)
+
+    def _add(self, model: str | None, counts: Mapping[str, int]) -> None:
         with self._lock:
             if model is not None:
                 self.model = model
@@ -109,7 +113,7 @@ class Running:
         Not promised: that a reply is paid once which came just before the process died.
         """
         steps = self._steps()
-        return stepping.step(steps, lambda: steps.begin_reply(request), call)
+        return stepping.step(steps, lambda: steps.begin_reply(request), call, self._note_again)
 
     def tool(
         self,
@@ -137,7 +141,10 @@ class Running:
         """
         steps = self._steps()
         begin = functools.partial(steps.begin_tool, self.site, name, input, id=id, effects=effects)
-        return stepping.step(steps, begin, call)
+        return stepping.step(steps, begin, call, self._note_again)
+
+    def _note_again(self, counts: Mapping[str, int]) -> None:
+        self.note(usage=counts)
 
     def _steps(self) -> Steps:
         if self.steps is None:

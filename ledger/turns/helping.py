@@ -56,6 +56,8 @@ class Remembering(NamedTuple):
     @classmethod
     def of(cls, remembers: Mapping[Any, Any]) -> Remembering:
         """Read what a caller says: helper -> mode or Memory; conversation -> "own". Raises: TypeError."""
+        if not isinstance(remembers, Mapping):
+            raise TypeError(f"remembers maps programs to what they remember, not {remembers!r}")
         helpers: dict[Key, Memory] = {}
         own = set()
         for who, what in remembers.items():
@@ -66,6 +68,30 @@ class Remembering(NamedTuple):
             else:
                 raise TypeError(f"remembers maps programs to what they remember, not {who!r}")
         return cls(helpers, frozenset(own))
+
+    def recorded(self) -> list[dict[str, Any]] | None:
+        """Return it as a turn's record says it, so that who goes on with the turn shows helpers the same."""
+        helpers = [
+            {"name": name, "module": module, "mode": memory.mode, "steps": memory.steps}
+            for (name, module), memory in sorted(self.helpers.items())
+        ]
+        return [*helpers, *({"conversation": name} for name in sorted(self.own))] or None
+
+    @classmethod
+    def of_record(cls, said: Any) -> Remembering:
+        """Read what a turn's record says; what is not understood is left out."""
+        helpers: dict[Key, Memory] = {}
+        own = set()
+        for each in filter(_is_object, said if isinstance(said, list) else []):
+            name, module, mode = (each.get(k) for k in ("name", "module", "mode"))
+            if isinstance(each.get("conversation"), str):
+                own.add(each["conversation"])
+            elif isinstance(name, str) and isinstance(module, str) and mode in get_args(Mode):
+                helpers[name, module] = Memory(mode, each.get("steps") is True)
+        return cls(helpers, frozenset(own))
+
+    def __bool__(self) -> bool:
+        return bool(self.helpers or self.own)
 
 
 def _conversation(who: Any) -> str:
@@ -100,7 +126,8 @@ class Helper(Running):
 
     def note(self, *, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
         """Add to the token counts of the turn; its model is for the turn's own program to say."""
-        super().note(model=model, usage=usage)
+        current.check_model(model)
+        self._add(model, current.whole_counts(usage or {}))
         self._outer.note(usage=usage)
 
     @property
@@ -128,7 +155,10 @@ class Call:
         self._program = _program(function)
         _, self._inputs = self._program.bind(args, kwargs)
         name = self._program.description.name
-        site = Site(outer.lookup.new_call(), steps.numbered(outer.site.site, name))
+        scope = canonical.sha256([outer.site.scope, *key_of(function), self._inputs])
+        within = {"name": name, "inputs": copy.deepcopy(self._inputs)}
+        place = steps.numbered(outer.site.site, name)
+        site = Site(outer.lookup.new_call(), place, scope, within)
         self._memory = outer.remembering.helpers.get(key_of(function))
         self._shown = self._remembered(outer) if self._memory is not None else []
         rows = [row for _, row in self._shown]
@@ -203,6 +233,10 @@ def _row(call: Mapping[str, Any], *, steps: bool) -> dict[str, Any]:
     lmcc = call["lmcc"]
     row = {**_object(lmcc.get("inputs")), **_object(lmcc.get("outputs"))}
     return {**row, "steps": list(call.get("tools") or [])} if steps else row
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ledger.records.events import Writer
 from ledger.turns import approving, calling, loops
 from ledger.turns.commands import Claim
 from ledger.turns.current import Running
+from ledger.turns.helping import Remembering
 from ledger.turns.log import Events, Log
 from ledger.turns.pieces import Pieces
 from ledger.turns.programs import Program
@@ -33,6 +34,8 @@ class Launch(NamedTuple):
     claim: Claim
     rule: approving.Rule | None = None
     """Which of its tools a person is asked about."""
+    remembering: Remembering = Remembering()
+    """What its helpers remember."""
 
 
 class Lookup(NamedTuple):
@@ -59,7 +62,7 @@ def launch(
         pieces=pieces,
         steps=steps,
         site=Site(turn, steps.numbered("", launch.program.description.name)),
-        remembering=view.remembering,
+        remembering=launch.remembering,
         lookup=Lookup(lambda: log.history, world.turn_id),
     )
     run = Run(log, launch.program, running, claim, world, steps, scribe)

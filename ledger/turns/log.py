@@ -12,7 +12,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -200,7 +200,7 @@ class Log:
         return self._lock
 
     @property
-    def lane(self) -> Hashable:
+    def lane(self) -> tuple[int, str]:
         """Where jobs that may wait for this log stand in line: one that hangs holds up no other."""
         return id(self.store), self.conversation
 

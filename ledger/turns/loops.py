@@ -14,12 +14,15 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
 from ledger.errors import StoreUnknown
 from ledger.turns.identity import ByIdentity
 
+LAST_S = 2.0
+"""How long a caller that is cancelled waits for what it began, such as its turn's being recorded as stopped."""
 LOOK_S = 0.1
 """How often who waits for something on an event loop looks whether that loop is still there."""
 TRIES = 3
@@ -196,6 +199,22 @@ async def over(future: Future[Any]) -> None:
     happened = asyncio.Event()
     future.add_done_callback(teller(happened.set))
     await happened.wait()
+
+
+async def in_the_end(future: Future[Any]) -> None:
+    """Wait until something is done elsewhere, also when cancelled again meanwhile; not longer than 2 s.
+
+    Who is cancelled finds the log consistent: cancel scopes cancel again at every step of a task.
+    """
+    happened = asyncio.Event()
+    future.add_done_callback(teller(happened.set))
+    limit = asyncio.get_running_loop().call_later(LAST_S, happened.set)
+    try:
+        while not happened.is_set():
+            with suppress(asyncio.CancelledError):
+                await happened.wait()
+    finally:
+        limit.cancel()
 
 
 async def done(future: Future[T]) -> T:

@@ -6,15 +6,18 @@ a living holder takes to renew its lease, by this process's own clock: no two ma
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Iterable, Mapping
 from contextvars import Context
 from inspect import BoundArguments
-from typing import Any
+from typing import Any, TypeVar
 
 from ledger.errors import SignatureChanged, TurnState, TurnUnfinished, TurnUnknown, TurnWaiting
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
-from ledger.turns import approving, commands, launching, loops, running
+from ledger.turns import approving, claims, commands, launching, loops, running
+from ledger.turns.commands import UNATTENDED
+from ledger.turns.helping import Remembering
 from ledger.turns.launching import Launch
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
@@ -23,10 +26,14 @@ from ledger.turns.steps import saved, unsaved
 from ledger.turns.view import View
 from ledger.views import History, states
 
+T = TypeVar("T")
+
 WATCH_S = 12.0
 """How long a log is watched for a renewal: a holder that lives renews every 10 s."""
-LOOK_S = 0.25
-"""How long to wait, at most, before looking again."""
+WAIT_S = 0.25
+"""How long to wait, at most, before looking again at a log that is watched."""
+LOOK_S = 0.05
+"""How long to wait before looking again at turns that are gone on with."""
 
 
 class Resumption:
@@ -39,7 +46,7 @@ class Resumption:
         turn: str,
         *,
         results: Mapping[Any, Any] | None = None,
-        rerun: Collection[Any] = (),
+        rerun: Iterable[Any] = (),
     ) -> None:
         if view.program is None:
             raise TypeError("this conversation was opened without a program: nothing can go on")
@@ -70,10 +77,10 @@ class Resumption:
         self._rule = self._approve(history)
         left = self._watch(history)
         if left > 0:
-            return min(left, LOOK_S)
+            return min(left, WAIT_S)
         self._log.hold(view.world.holder())
         self._log.append(self._decide)
-        saved(self.turn)
+        saved((*self._log.lane, self.turn))
         return None
 
     def launch(self, context: Context, loop: loops.Loop | None = None) -> Run:
@@ -82,13 +89,22 @@ class Resumption:
         assert self._bound is not None
         record = self._log.history.node(self.turn).record
         settings = {**self._view.settings, **kinds.mapping(record.settings, record.seq)}
-        launch = Launch(self.turn, self._program, self._bound, settings, self._claim, self._rule)
+        recorded = kinds.payload(record.remembers, record.seq)
+        launch = Launch(
+            self.turn,
+            self._program,
+            self._bound,
+            settings,
+            self._claim,
+            self._rule,
+            self._view.remembering or Remembering.of_record(recorded),
+        )
         return launching.launch(self._log, self._view, launch, context, loop)
 
     def _decide(self, history: History) -> list[NewRecord]:
         view = self._view
         self._claim = view.claim(history.node(self.turn).attempt + 1)
-        return commands.resume(
+        return claims.resume(
             history,
             self.turn,
             self._claim,
@@ -96,16 +112,16 @@ class Resumption:
             rerun=self._rerun,
             now=view.world.now(),
             dead=view.dead(history, self.turn),
-            kept=unsaved(history, self.turn),
+            kept=unsaved(history, (*self._log.lane, self.turn)),
         )
 
     def _approve(self, history: History) -> approving.Rule | None:
         """Return the rule by which a person is asked about its tools: the view's, else the recorded one."""
-        record = history.node(self.turn).record
+        node = history.node(self.turn)
+        said = kinds.payload(node.record.approve, node.seq)
+        asked = bool(node.waits or node.approvals)
         try:
-            return approving.of_record(
-                kinds.payload(record.approve, record.seq), self._view.approve
-            )
+            return approving.of_record(said, self._view.approve, asked=asked)
         except LookupError as error:
             state = history.state(self.turn, now=self._view.world.now())
             raise TurnState(turn=self.turn, state=state, reason=str(error)) from None
@@ -135,20 +151,43 @@ class Resumption:
         return WATCH_S - view.judge.stood_s(history, self.turn)
 
 
-def resumable(log: Log, view: View) -> list[str]:
-    """Return the turns that can be gone on with, in log order: nobody runs them, nothing is left to ask."""
-    history, found = log.read(), []
+def resumable(log: Log, view: View) -> tuple[list[str], dict[str, str]]:
+    """Return the turns that can be gone on with, in log order, and of those that need a person first why.
+
+    Nobody runs them, nothing is left to ask. One that this very program gave back (turn-changed) is left too:
+    it would do so again.
+    """
+    history, found, left = log.read(), [], {}
+    version = view.program.description.version if view.program is not None else None
     for turn in history.order:
         node = history.node(turn)
         if node.ended is not None:
             continue
         now, dead = view.world.now(), view.dead(history, turn)
         state = history.state(turn, now=now, dead=dead)
-        if (state == "interrupted" and not history.unfinished(turn)) or (
-            state == "waiting" and not history.unanswered(turn)
-        ):
+        if state not in UNATTENDED:
+            continue
+        if asked := history.unanswered(turn) if state == "waiting" else []:
+            left[turn] = f"it waits for {len(asked)} answer(s) of a person"
+        elif open_ones := history.unfinished(turn):
+            left[turn] = f"{len(open_ones)} of its tools may have run: a person says what they gave"
+        elif version is not None and node.lease is not None and node.lease.program == version:
+            left[turn] = "this program gave it back: it does not make the calls that were recorded"
+        elif view.program is not None and not fitting([view.program], _made_by(history, turn)):
+            left[turn] = "another program made it"
+        else:
             found.append(turn)
-    return found
+    return found, left
+
+
+def is_exactly(view: View, log: Log, turn: str) -> bool:
+    """Say whether a view's program is the very one that made a turn, not only one like it."""
+    made = log.history.node(turn).record.program
+    return view.program is not None and view.program.description.version == made
+
+
+def _made_by(history: History, turn: str) -> kinds.Program | None:
+    return history.programs.get(history.node(turn).record.program)
 
 
 class Crew:
@@ -170,6 +209,8 @@ class Crew:
         self._error: Exception | None = None
         self.resumed: list[Resumption] = []
         """Those that this process went on with."""
+        self.left: dict[str, str] = {}
+        """Those that it did not, and why, by turn."""
 
     def step(self) -> bool:
         """Claim and start what can be now. Returns: whether all of it is over.
@@ -183,8 +224,9 @@ class Crew:
             try:
                 if resumption.claim() is not None:
                     continue
-            except _LEFT_ALONE:
+            except _LEFT_ALONE as error:
                 self._left.remove(resumption)
+                self.left[resumption.turn] = str(error)
                 continue
             except Exception as error:  # One log that fails is no reason to stop the others.
                 self._left.remove(resumption)
@@ -208,6 +250,17 @@ class Crew:
 _LEFT_ALONE = (TurnState, TurnWaiting, TurnUnfinished, TurnUnknown, SignatureChanged)
 
 
+class Resumed(list[T]):
+    """The turns that were gone on with; `left` says of those that were not why, by the turn's id.
+
+    (Of a conversation that cannot be read, by its id.)
+    """
+
+    def __init__(self, turns: Iterable[T], left: Mapping[str, str]) -> None:
+        super().__init__(turns)
+        self.left = dict(left)
+
+
 def fitting(programs: list[Program], record: kinds.Program | None) -> Program | None:
     """Return the program that made a turn, by its version, else by its name and fields; None: none of them."""
     if record is None:
@@ -221,3 +274,13 @@ def fitting(programs: list[Program], record: kinds.Program | None) -> Program | 
         if (named.name, named.fields) == (record.name, fields):
             return program
     return None
+
+
+def finish(crew: Crew) -> None:
+    """Go on with turns until all are over; interrupted, stop them first."""
+    try:
+        while not crew.step():
+            time.sleep(LOOK_S)
+    except BaseException:
+        crew.stop()
+        raise

@@ -96,8 +96,8 @@ class Run:
 
     @property
     def lane(self) -> Hashable:
-        """Where jobs for it stand in line."""
-        return self._log.lane
+        """Where jobs for it stand in line: behind no step, which may ask a rule that takes its time."""
+        return *self._log.lane, "kept"
 
     def wait(self, timeout_s: float = -1) -> None:
         """Block until its outcome is there, or for some seconds. An interrupt may come at any moment.
@@ -277,11 +277,11 @@ class Run:
             if outcome.state != "stopped" and commands.asked_to_stop(history, self.turn):
                 outcome, error = self._stopped(), Cancelled(turn=self.turn)
             ended = commands.end(history, self.turn, outcome, self.claim, now=self._world.now())
-            return [*unsaved(history, self.turn), *ended]
+            return [*unsaved(history, self.steps.key), *ended]
 
         try:
             self._log.append(decide)
-            saved(self.turn)
+            saved(self.steps.key)
         except (LeaseLost, TurnUnknown) as gone:
             self._conclude(error=_lost(self.turn, gone))
         except BaseException as second:
@@ -304,8 +304,8 @@ class Run:
     ) -> None:
         """Tell the caller that the end could not be recorded, and try again while the turn is ours."""
         error.add_note(
-            f"the end of turn {self.turn} could not be recorded ({second}); it is tried again for "
-            f"{TRIES} s: sent again under its request id, the turn then gives what it ended with"
+            f"how turn {self.turn} went could not be recorded ({second}); it is tried again for "
+            f"{TRIES} s: sent again under its request id, the turn then says how it went"
         )
         self._conclude(error=error)
         left = TRIES
@@ -314,7 +314,7 @@ class Run:
             nonlocal left
             try:
                 self._log.append(decide)
-                saved(self.turn)
+                saved(self.steps.key)
             except (LeaseLost, TurnUnknown):
                 return
             except Exception:
@@ -337,15 +337,20 @@ class Run:
             self._check_process()
             now = self._world.now()
             waiting = commands.wait(history, self.turn, questions, self.claim, now=now)
-            return [*unsaved(history, self.turn), *waiting]
+            return [*unsaved(history, self.steps.key), *waiting]
 
         try:
             self._log.append(decide)
-            saved(self.turn)
+            saved(self.steps.key)
         except Cancelled as error:
             self._record(self._stopped(), error=error)
+        except (LeaseLost, TurnUnknown) as gone:
+            self._conclude(error=_lost(self.turn, gone))
         except BaseException as error:
-            self._conclude(error=error)
+            if getattr(error, "code", None) in UNFIT:
+                self._failed(error)
+            else:
+                self._later(decide, error, error)
         else:
             waits = TurnWaiting(turn=self.turn, questions=tuple(questions))
             self._conclude(error=waits, watched=True)
@@ -357,12 +362,13 @@ class Run:
         def decide(history: History) -> list[NewRecord]:
             self._check_process()
             now = self._world.now()
-            released = commands.release(history, self.turn, self.claim, now=now)
-            return [*unsaved(history, self.turn), *released]
+            version = self.program.description.version
+            released = commands.release(history, self.turn, self.claim, program=version, now=now)
+            return [*unsaved(history, self.steps.key), *released]
 
         try:
             self._log.append(decide)
-            saved(self.turn)
+            saved(self.steps.key)
         except Exception as second:
             error.add_note(f"and turn {self.turn} could not be given back: {second}")
         self._conclude(error=error)

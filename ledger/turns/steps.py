@@ -11,16 +11,18 @@ next step, at the end, or when this process resumes the turn.
 
 from __future__ import annotations
 
+import copy
+import os
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, NamedTuple
 
-from ledger.errors import RecordInvalid
+from ledger.errors import LeaseLost, RecordInvalid
 from ledger.records import canonical, times, values
 from ledger.records.kinds import NewRecord, new
-from ledger.turns import approving, commands
+from ledger.turns import approving, commands, loops
 from ledger.turns.approving import Rule
 from ledger.turns.commands import Claim
 from ledger.turns.log import Log
@@ -36,12 +38,32 @@ Effects = Literal["reads", "changes"]
 PLAIN = "$ledger_value"
 """The one key of a recorded response that is no object."""
 
-_unsaved: dict[str, list[NewRecord]] = {}
+RULE = "rule"
+"""The `plugin` of answers that a rule which is a function gave at once: they answer no question of a person."""
+PATIENCE_S = 5.0
+"""How long a new call that changes things waits for recorded ones to be come to."""
+
+Key = tuple[Any, ...]
+"""A turn in a store: its log's lane, and its id."""
+
+_unsaved: dict[Key, list[NewRecord]] = {}
 """What steps of a turn gave and no store has yet."""
 
 
 class Paused(BaseException):
     """A turn stops here to wait for a person. No program is to catch it and go on."""
+
+
+class InTheWay(Exception):
+    """A new call that changes things comes while others that changed things before were not come to.
+
+    Parallel ones are about to be: who makes the call waits a while. If they are not, the program is not the
+    one that made them, and nothing is done that may have been done already.
+    """
+
+    def __init__(self, left: list[str]) -> None:
+        super().__init__(left)
+        self.left = left
 
 
 class Site(NamedTuple):
@@ -51,6 +73,10 @@ class Site(NamedTuple):
     """The id of the call: the turn's own, or a helper's."""
     site: str
     """`support#1/answer#1`."""
+    scope: str | None = None
+    """What the helper was called with, as a hash: by this it is known in a later run. None: no helper."""
+    within: dict[str, Any] | None = None
+    """For people: the helper's name and inputs."""
 
     def path(self, name: str) -> str:
         """Return the path of a tool: `support/answer/refund`."""
@@ -67,6 +93,10 @@ class Begun(NamedTuple):
     """What to record of what it gives."""
     told: Callable[[Any], None] = lambda value: None
     """What to tell watchers of what it gives."""
+    usage: dict[str, int] | None = None
+    """What was noted while its call was made, in an earlier attempt."""
+    unmade: Callable[[], list[NewRecord]] = list
+    """What to record when its call is not made after all."""
 
 
 class Steps:
@@ -84,12 +114,15 @@ class Steps:
         scribe: Scribe | None = None,
     ) -> None:
         self._log = log
-        self._turn = turn
+        self.turn = turn
+        """The turn's id."""
         self._claim = claim
         self._world = world
         self._rule = rule
         self._scribe = scribe
         self._before = _Before(node)
+        self._process = os.getpid()
+        self._key = (*log.lane, turn)
         self._lock = threading.Lock()
         self._storing = threading.Lock()
         self._under_way = 0
@@ -99,6 +132,11 @@ class Steps:
         """The tools that each call in the tree had called, with what they gave."""
         self.questions: list[dict[str, Any]] = []
         """What a person has to answer before the turn goes on."""
+
+    @property
+    def key(self) -> Key:
+        """Under what is kept what could not be stored."""
+        return self._key
 
     @property
     def lane(self) -> Hashable:
@@ -115,7 +153,7 @@ class Steps:
             self._refuse_closed()
             found = self._before.reply(key)
         if found is not None:
-            return Begun(True, _unwrapped(found.response))
+            return Begun(True, _unwrapped(found.response), usage=found.usage)
 
         def records(response: Any) -> list[NewRecord]:
             values.check(response, "response", references=False)
@@ -132,14 +170,13 @@ class Steps:
         """
         _check_tool(name, id, effects)
         values.check(input, "input", references=False)
-        known_as = recorded.named(id, name, input)
-        with self._lock:
-            self._refuse_closed()
-            place = self._before.tool(known_as, site.site)
+        input = copy.deepcopy(input)  # What is asked about and recorded is what it was then.
+        known_as = recorded.named(id, name, input, site.scope)
+        place = self._find(known_as, site, effects)
         found = place.tool
         if found is not None and found.state in ("done", "given"):
             self._make(site, name, input, found.output)
-            return Begun(True, found.output)
+            return Begun(True, found.output, usage=found.usage)
         call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects)
         denied = self._denied(call, place.asked)
         if denied is not None:
@@ -159,13 +196,37 @@ class Steps:
             self._make(site, name, input, output)
             self._say("tool_result", call, output=commands.output_keys(output, "output")["output"])
 
-        return Begun(False, records=records, told=told)
+        def unmade() -> list[NewRecord]:
+            return [] if effects == "reads" else [self._tool(call, "rerun")]
 
-    def end(self, begun: Begun, value: Any) -> Any:
-        """Record what a step gave. Returns: it. Raises as `append`; record-invalid: it cannot be kept."""
-        self.append(begun.records(value), results=True)
+        return Begun(False, records=records, told=told, unmade=unmade)
+
+    def _find(self, known_as: Name, site: Site, effects: Effects | None) -> Place:
+        """Return the place of a call: where it is recorded, else a new one.
+
+        Raises: InTheWay: it is a new one, and recorded ones were not come to.
+        """
+        with self._lock:
+            self._refuse_closed()
+            left = self._before.in_the_way(known_as, effects)
+            if left:
+                raise InTheWay(left)
+            return self._before.tool(known_as, site.site)
+
+    def end(self, begun: Begun, value: Any, usage: dict[str, int] | None = None) -> Any:
+        """Record what a step gave, and what was noted meanwhile.
+
+        Returns: what it gave. Raises as `append`; record-invalid: it cannot be kept.
+        """
+        records = begun.records(value)
+        self.append([{**r, "usage": usage} for r in records] if usage else records, results=True)
         begun.told(value)
         return value
+
+    def undo(self, begun: Begun) -> None:
+        """Record that the call of a step was not made: nobody has to be asked what it did."""
+        with suppress(Exception):
+            self.append(begun.unmade(), results=True)
 
     def append(self, records: list[NewRecord], *, results: bool = False) -> None:
         """Record steps, and before them what could not be recorded yet.
@@ -173,20 +234,22 @@ class Steps:
         Args: results: they say what a call gave: should the store fail, they are kept for the next time.
         Raises: turn-stopped, lease-lost, store errors.
         """
+        if os.getpid() != self._process:
+            raise LeaseLost(turn=self.turn, reason="it runs in the process that started it")
         with self._storing:
-            waiting = list(_unsaved.get(self._turn, ()))
+            waiting = list(_unsaved.get(self._key, ()))
 
             def decide(history: History) -> list[NewRecord]:
-                every = [*unsaved(history, self._turn), *records]
-                return commands.step(history, self._turn, self._claim, every, results=results)
+                every = [*unsaved(history, self._key), *records]
+                return commands.step(history, self.turn, self._claim, every, results=results)
 
             try:
                 self._log.append(decide)
             except Exception as error:
                 if results and getattr(error, "code", None) not in _UNFIT:
-                    _unsaved[self._turn] = [*waiting, *records]
+                    _unsaved[self._key] = [*waiting, *records]
                 raise
-            saved(self._turn)
+            saved(self._key)
 
     # -- helpers
 
@@ -200,9 +263,12 @@ class Steps:
         with self._lock:
             tools = list(self._made.get(site.call, ()))
         keys = {"call": site.call, "site": site.site, **said}
-        self.append(
-            [self._new("call", **keys, **({"tools": tools} if tools else {}))], results=True
-        )
+        record = self._new("call", **keys, **({"tools": tools} if tools else {}))
+        if loops.running_loop() is None:
+            self.append([record], results=True)
+        else:  # On a loop nothing waits for the store: it is stored before anything that comes.
+            with self._lock:
+                _unsaved[self._key] = [*_unsaved.get(self._key, ()), record]
         with self._lock:
             self._calls.append({**keys, "tools": tools})
 
@@ -255,19 +321,21 @@ class Steps:
             self._say("approved", call, verdict=asked.verdict, by=asked.by, reason=asked.reason)
             return None if asked.verdict == "yes" else approving.denial(asked.reason)
         self._say("approval", call, input=call.input, path=question["path"], effects=call.effects)
-        verdict = approving.answered_at_once(self._rule, question)
+        verdict = approving.answered_at_once(self._rule, copy.deepcopy(question))
         if verdict is None:
             with self._lock:
                 self.questions.append(question)
             raise Paused(f"{question['path']} waits for a person")
         said = {name: question.get(name) for name in ("site", "invocation", "path", "asked")}
-        keys = {**said, "plugin": "approval", "verdict": verdict.word, "reason": verdict.reason}
+        keys = {**said, "plugin": RULE, "verdict": verdict.word, "reason": verdict.reason}
         self.append([self._new("approval", **keys)])
         self._say("approved", call, verdict=verdict.word, by=None, reason=verdict.reason)
         return None if verdict.word == "yes" else approving.denial(verdict.reason)
 
     def _question(self, call: _Call) -> dict[str, Any]:
+        within = {"scope": call.site.scope, "within": call.site.within} if call.site.scope else {}
         return {
+            **within,
             "call": call.site.call,
             "invocation": call.place.invocation,
             "id": call.id,
@@ -284,11 +352,12 @@ class Steps:
 
     def _tool(self, call: _Call, state: str, **keys: Any) -> NewRecord:
         place = {"site": call.place.site, "invocation": call.place.invocation, "id": call.id}
-        return self._new("tool", name=call.name, state=state, **place, **keys)
+        within = {"scope": call.site.scope} if call.site.scope else {}
+        return self._new("tool", name=call.name, state=state, **place, **within, **keys)
 
     def _new(self, kind: str, **keys: Any) -> NewRecord:
         at = times.to_text(self._world.now())
-        record = new(kind, at, turn=self._turn, attempt=self._claim.attempt)
+        record = new(kind, at, turn=self.turn, attempt=self._claim.attempt)
         return {**record, **keys}
 
     def _say(self, kind: str, call: _Call, **keys: Any) -> None:
@@ -297,6 +366,8 @@ class Steps:
             self._scribe.step(kind, id=call.id, invocation=number, name=call.name, **keys)
 
     def _refuse_closed(self) -> None:
+        if os.getpid() != self._process:
+            raise LeaseLost(turn=self.turn, reason="it runs in the process that started it")
         if self._closed:
             raise Paused("the turn waits for a person")
 
@@ -336,6 +407,29 @@ class _Before:
         for known_as, place in recorded.places(node):
             self._tools[known_as].append(place)
             self._use(place.site, place.invocation)
+        for site, number in recorded.used_places(node):
+            self._use(site, number)
+
+    def in_the_way(self, known_as: Name, effects: str | None) -> list[str]:
+        """Return the calls that have to be come to before a new one is made, if this is a new one."""
+        if self._tools.get(known_as):
+            return []
+        scope, own, _, _ = known_as
+        recorded_ones = [
+            (name, place.tool)
+            for name, places in self._tools.items()
+            for place in places
+            if place.tool
+        ]
+        if own is not None and any(name[:2] == (scope, own) for name, _ in recorded_ones):
+            return [
+                f"tool {own}"
+            ]  # The same call by the caller's own word, and another tool or input.
+        if effects == "reads":
+            return []
+        tools = [tool for _, tool in recorded_ones]
+        changed = [tool for tool in tools if tool.effects != "reads" and self._asked_for(tool)]
+        return [f"tool {tool.name} {tool.id}" for tool in changed]
 
     def _use(self, site: str, number: int) -> None:
         self._last[site] = max(self._last.get(site, 0), number)
@@ -377,14 +471,15 @@ _UNFIT = ("record-invalid", "record-too-large", "turn-stopped", "lease-lost")
 """Refusals that trying again does not change."""
 
 
-def unsaved(history: History, turn: str) -> list[NewRecord]:
+def unsaved(history: History, key: Key) -> list[NewRecord]:
     """Return what steps of a turn gave in this process and its log still has to be told."""
-    return recorded.missing(history.node(turn), _unsaved.get(turn, ()))
+    kept = _unsaved.get(key, ())
+    return recorded.missing(history.node(key[-1]), kept) if kept else []
 
 
-def saved(turn: str) -> None:
+def saved(key: Key) -> None:
     """Say that what steps of a turn gave is stored."""
-    _unsaved.pop(turn, None)
+    _unsaved.pop(key, None)
 
 
 def _check_tool(name: Any, id: Any, effects: Any) -> None:

@@ -372,6 +372,7 @@ class Start(Making):
             inputs=self._inputs,
             request_id=self._request_id,
             approve=approving.recorded(self.view.approve),
+            remembers=self.view.remembering.recorded(),
             settings=self._settings or None,
         )
         return commands.start(

@@ -14,6 +14,9 @@ from ledger.views.nodes import Node, payload
 
 State = Literal["done", "failed", "stopped", "abandoned", "waiting", "running", "interrupted"]
 
+SETTLED = ("done", "given", "rerun")
+"""The states of a tool call of which it is known how to go on."""
+
 Dead = Set[tuple[str, int]]
 """Holders known dead, each with the attempt that it held."""
 
@@ -53,13 +56,25 @@ def unanswered(node: Node) -> list[dict[str, Any]]:
     if node.waiting is None or node.ended is not None:
         return []
     asked = payload(node.waiting, "approvals")
-    answered = {
-        (step.site, step.invocation, step.plugin or "approval")
+    answers = [
+        step
         for seq, step in node.steps
         if seq > node.waiting_seq and isinstance(step, kinds.Approval)
-    }
+    ]
     questions = asked if isinstance(asked, list) else []
-    return [q for q in questions if isinstance(q, dict) and question_name(q) not in answered]
+    return [
+        question
+        for question in questions
+        if isinstance(question, dict) and not any(answers_to(a, question) for a in answers)
+    ]
+
+
+def answers_to(answer: kinds.Approval, question: dict[str, Any]) -> bool:
+    """Say whether an answer is to a question: by its place, and where both say it by the call's hash."""
+    if (answer.site, answer.invocation, answer.plugin or "approval") != question_name(question):
+        return False
+    asked = question.get("asked")
+    return answer.asked is None or not isinstance(asked, str) or answer.asked == asked
 
 
 def asked_before(node: Node) -> list[Any]:
@@ -68,14 +83,17 @@ def asked_before(node: Node) -> list[Any]:
 
 
 def unfinished(node: Node) -> list[kinds.Tool]:
-    """Return the tools that started and have no later record: they may have run."""
+    """Return the tools that started and have no later record: they may have run.
+
+    A state that is not known here says nothing of what the tool did either.
+    """
     last: dict[tuple[str | None, int], kinds.Tool] = {}
     for tool in node.tools:
         last[tool.site, tool.invocation] = tool
     return [
         tool
         for tool in node.tools
-        if tool.state == "started" and last[tool.site, tool.invocation] is tool
+        if tool.state not in SETTLED and last[tool.site, tool.invocation] is tool
     ]
 
 

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from ledger.records import canonical, kinds
 from ledger.views.nodes import Node
-from ledger.views.states import question_name
+from ledger.views.states import answers_to, question_name
 
 MADE_UP = "#"
 """How an id begins that is no caller's own."""
 
-Name = tuple[str | None, str, str]
-"""A tool call: the caller's own id or None, the tool's name, the hash of name and input."""
+Name = tuple[str | None, str | None, str, str]
+"""A tool call: in which helper's call (its scope; None: the turn's program), the caller's own id or None,
+the tool's name, the hash of name and input."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,15 @@ class Invocation:
     effects: str | None
     attempt: int = 1
     """The one that made it first."""
+    scope: str | None = None
+    """The helper's call that made it."""
+    usage: dict[str, int] | None = None
+    """What was noted while it ran."""
 
     @property
     def known_as(self) -> Name:
         """What a later run finds it by."""
-        return named(self.id, self.name, self.input)
+        return named(self.id, self.name, self.input, self.scope)
 
 
 @dataclass(frozen=True)
@@ -65,9 +70,11 @@ class Question:
         hashed = self.asked.get("asked")
         name = str(self.asked.get("name"))
         id = own if isinstance(own, str) and not own.startswith(MADE_UP) else None
+        scope = self.asked.get("scope")
+        within = scope if isinstance(scope, str) else None
         if isinstance(hashed, str):
-            return id, name, hashed
-        return named(id, name, self.asked.get("input"))
+            return within, id, name, hashed
+        return named(id, name, self.asked.get("input"), within)
 
 
 class Place(NamedTuple):
@@ -83,10 +90,10 @@ class Place(NamedTuple):
     """The question about it, where a person was asked."""
 
 
-def named(id: str | None, name: str, input: Any) -> Name:
+def named(id: str | None, name: str, input: Any, scope: str | None) -> Name:
     """Return what a tool call is known by."""
     own = id if id is not None and not id.startswith(MADE_UP) else None
-    return own, name, hashed(name, input)
+    return scope, own, name, hashed(name, input)
 
 
 def hashed(name: str, input: Any) -> str:
@@ -120,20 +127,30 @@ def _merged(before: Invocation | None, tool: kinds.Tool) -> Invocation:
         output=output,
         effects=tool.effects or (before.effects if before is not None else None),
         attempt=before.attempt if before is not None else tool.attempt,
+        usage=kinds.mapping(tool.usage, tool.seq) or None,
+        scope=tool.scope or (before.scope if before is not None else None),
     )
 
 
 def questions(node: Node) -> list[Question]:
     """Return what was asked in all waits of a turn, in order, with the answers. Raises: store-corrupt."""
     found: dict[tuple[Any, ...], Question] = {}
-    for waiting in node.waits:
-        for asked in kinds.mappings(waiting.approvals, waiting.seq):
-            found[question_name(asked)] = Question(asked, None)
-    for answer in node.approvals:
-        place = answer.site, answer.invocation, answer.plugin or "approval"
-        if place in found and found[place].verdict is None:  # Of two answers the first counts.
-            asked = found[place].asked
-            found[place] = Question(asked, answer.verdict, answer.by, answer.reason)
+    for seq, step in node.steps:
+        if isinstance(step, kinds.Waiting):
+            # Asked again, what was said before is no answer to it.
+            for asked in kinds.mappings(step.approvals, seq):
+                found[question_name(asked)] = Question(asked, None)
+        elif isinstance(step, kinds.Approval):
+            place = step.site, step.invocation, step.plugin or "approval"
+            question = found.get(place)
+            # Of two answers the first counts, and only one to exactly that call.
+            if (
+                question is not None
+                and question.verdict is None
+                and answers_to(step, question.asked)
+            ):
+                answer = step.verdict, step.by, step.reason
+                found[place] = Question(question.asked, *answer)
     return list(found.values())
 
 
@@ -160,6 +177,9 @@ def missing(node: Node, kept: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     A store that failed may have kept one all the same. And what an attempt gave that somebody went on after
     may not be added: a person may have said since what its tools gave.
     """
+    kept = list(kept)
+    if not kept:
+        return []
     stored = {tuple(getattr(step, key, None) for key in _NAMED_BY) for _, step in node.steps}
     return [
         record
@@ -173,6 +193,11 @@ _NAMED_BY = ("at", "site", "invocation", "state", "key", "call")
 """What tells the record of a tool, reply or call from every other of its turn."""
 
 
+def used_places(node: Node) -> list[tuple[str, int]]:
+    """Return the places that answers name, also those that nobody asked for: they are not given away again."""
+    return [(answer.site or "", answer.invocation) for answer in node.approvals]
+
+
 class Reply(NamedTuple):
     """A model's reply."""
 
@@ -181,11 +206,18 @@ class Reply(NamedTuple):
     response: Any
     attempt: int
     """The one that paid for it."""
+    usage: dict[str, int]
+    """What was noted while it was made."""
 
 
 def replies(node: Node) -> list[Reply]:
     """Return a turn's model replies, in log order. Raises: store-corrupt."""
     return [
-        Reply(reply.key, kinds.payload(reply.response, reply.seq), reply.attempt)
+        Reply(
+            reply.key,
+            kinds.payload(reply.response, reply.seq),
+            reply.attempt,
+            kinds.mapping(reply.usage, reply.seq),
+        )
         for reply in node.replies
     ]

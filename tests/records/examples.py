@@ -61,8 +61,12 @@ NEW: dict[str, dict[str, Any]] = {
         saw=SAW,
         messages=MESSAGES,
         source={"format": "x", "conversation": "y", "ids": ["z"]},
+        approve=["refund"],
+        remembers=[{"name": "helper", "module": "m", "mode": "turn", "steps": False}],
     ),
-    "lease": kinds.new("lease", AT, turn=TURN, holder="h:1:r", until=AT, attempt=1, boot="b" * 36),
+    "lease": kinds.new(
+        "lease", AT, turn=TURN, holder="h:1:r", until=AT, attempt=1, boot="b" * 36, program=HASH
+    ),
     "ended": kinds.new(
         "ended",
         AT,
@@ -118,6 +122,8 @@ NEW: dict[str, dict[str, Any]] = {
         AT,
         turn=TURN,
         site="answer#1",
+        scope=HASH,
+        usage={"tokens": 1},
         invocation=1,
         id="1",
         name="f",
@@ -128,13 +134,16 @@ NEW: dict[str, dict[str, Any]] = {
         output_value={"y": 2},
         attempt=1,
     ),
-    "reply": kinds.new("reply", AT, turn=TURN, key=HASH, response={"text": "x"}, attempt=1),
+    "reply": kinds.new(
+        "reply", AT, turn=TURN, key=HASH, response={"text": "x"}, usage={"tokens": 2}, attempt=1
+    ),
     "call": kinds.new(
         "call",
         AT,
         turn=TURN,
         call=OTHER,
         site="helper#1",
+        tools=[{"name": "look", "input": 1, "output": "x"}],
         program={"name": "helper", "module": "m", "signature": HASH},
         lmcc={"inputs": {}, "outputs": {}, "steps": []},
         saw=SAW,

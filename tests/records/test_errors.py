@@ -45,6 +45,7 @@ CODES = {
     "attachment-missing",
     "import-invalid",
     "event-malformed",
+    "question-unknown",
 }
 
 

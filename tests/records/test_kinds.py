@@ -26,14 +26,17 @@ JSON = st.recursive(
 )
 RAW = {
     "program": {"interface", "fields"},
-    "turn": {"inputs", "settings", "reads", "made_by", "context", "saw", "messages", "source"},
+    "turn": {
+        *("inputs", "settings", "reads", "made_by", "context", "saw", "messages", "source"),
+        *("approve", "remembers"),
+    },
     "lease": set(),
     "ended": {"outputs", "value", "saw", "error", "usage", "messages", "shown_entries"},
     "waiting": {"approvals", "saw"},
     "approval": set(),
-    "tool": {"input", "output_value"},
-    "reply": {"response"},
-    "call": {"program", "lmcc", "saw"},
+    "tool": {"input", "output_value", "usage"},
+    "reply": {"response", "usage"},
+    "call": {"program", "lmcc", "saw", "tools"},
     "stop": set(),
     "head": set(),
     "entry": {"data"},

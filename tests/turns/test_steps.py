@@ -69,7 +69,9 @@ def test_any_order_of_the_same_calls_finds_what_was_recorded(calls, random):
     again = list(enumerate(calls))
     random.shuffle(again)
 
-    found = [(call, before.tool(named(call[2], call[1], call[3]), call[0])) for _, call in again]
+    found = [
+        (call, before.tool(named(call[2], call[1], call[3], None), call[0])) for _, call in again
+    ]
 
     def kind(call):
         return call[1:4]
@@ -108,7 +110,7 @@ def test_calls_in_their_own_order_find_their_own(calls):
     for n, call in enumerate(calls):
         site, name, id, input, what = call
         numbers[site] += 1
-        place = before.tool(named(id, name, input), site)
+        place = before.tool(named(id, name, input, None), site)
         assert (place.site, place.invocation) == (site, numbers[site])
         if what in ("done", "given", "yes-done"):
             assert place.tool.output == f"out {n}"
@@ -123,7 +125,7 @@ def test_other_calls_find_nothing(calls, data):
         st.sampled_from([("look", 2, None), ("x", 0, None), ("look", 0, "c3")])
     )
 
-    place = before.tool(named(id, name, input), site)
+    place = before.tool(named(id, name, input, None), site)
 
     assert (place.tool, place.asked) == (None, None)
     used = {(r["site"], r["invocation"]) for r in records_of(calls) if "site" in r}
@@ -155,7 +157,7 @@ def test_of_two_answers_the_first_counts():
     records.append(new("approval", AT, turn=TURN, site="", invocation=1, verdict="yes"))
     before = _Before(node_of(records))
 
-    assert before.tool(named(None, "book", 0), "").asked.verdict == "no"
+    assert before.tool(named(None, "book", 0, None), "").asked.verdict == "no"
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations([0, 1])))
@@ -168,7 +170,7 @@ def test_a_rerun_in_another_helper_overwrites_nothing(order):
     before = _Before(node_of([done, {**rerun, "state": "rerun"}]))
     sites = ["a#1", "a#2"]
 
-    places = [before.tool(named(None, "book", 0), sites[n]) for n in order]
+    places = [before.tool(named(None, "book", 0, None), sites[n]) for n in order]
 
     for place in places:
         assert (place.tool.state == "done") == ((place.site, place.invocation) == ("a#1", 1))

@@ -13,7 +13,7 @@ import pytest
 import ledger
 from ledger import errors
 from ledger.conversation import Conversation
-from ledger.turns import commands
+from ledger.turns import claims, commands
 from ledger.turns.judging import Judge
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
@@ -554,7 +554,7 @@ def test_what_a_person_said_counts_over_what_is_stored_late():
     world.pass_time(31)
     turn, theirs = chat.turn(1).id, commands.Claim("there:1:x", 2)
     said: Any = {"results": {"book": "a person"}, "rerun": (), "now": world.now()}
-    chat._log.append(lambda history: commands.resume(history, turn, theirs, **said))
+    chat._log.append(lambda history: claims.resume(history, turn, theirs, **said))
     # That process, which knows nothing of ours, died too.
     world.pass_time(100)
     mine = Resumption(chat._log, chat._view, turn)

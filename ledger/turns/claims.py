@@ -1,0 +1,159 @@
+"""What is appended to go on with a turn, and to answer what it asks: history + wish -> records. Pure.
+
+A tool call is named by a person in several ways: its own id, its number, its place (`support#1:2`), or the
+tool's name. A name that fits several is refused, whichever way it fits: what was said of one tool must
+never become another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ledger.errors import QuestionUnknown, TurnState, TurnUnfinished, TurnWaiting
+from ledger.records import kinds, times
+from ledger.records.kinds import NewRecord, new
+from ledger.turns import commands
+from ledger.turns.commands import UNATTENDED, Claim
+from ledger.views import History, states
+from ledger.views.nodes import Node
+from ledger.views.states import Dead
+from ledger.views.steps import MADE_UP
+
+
+def resume(
+    history: History,
+    turn: str,
+    claim: Claim,
+    *,
+    results: Mapping[Any, Any],
+    rerun: Collection[Any],
+    now: datetime,
+    dead: Dead = frozenset(),
+    kept: Sequence[NewRecord] = (),
+) -> list[NewRecord]:
+    """Claim a turn that was interrupted, or that waited and has its answers.
+
+    Args: claim: of its next attempt. results: tool call -> what it gave; rerun: tool calls to make again;
+    each named by its id, its number, or the tool's name where only one is open. kept: what its steps gave
+    and could not be stored then: that comes first.
+    Raises: turn-state: it runs, or has ended. turn-waiting: questions are open. turn-unfinished.
+    """
+    state = history.state(turn, now=now, dead=dead)
+    if state not in UNATTENDED:
+        reason = "it runs" if state == "running" else "only a turn that has not ended is resumed"
+        raise TurnState(turn=turn, state=state, reason=reason)
+    if state == "waiting" and (asked := history.unanswered(turn)):
+        raise TurnWaiting(turn=turn, questions=tuple(asked))
+    node, at = history.node(turn), times.to_text(now)
+    _refuse_both(node, results, rerun)
+    said = [
+        *_said(node, results, at, "given", claim.attempt),
+        *_said(node, dict.fromkeys(rerun), at, "rerun", claim.attempt),
+    ]
+    settled = {(r["site"], r["invocation"]) for r in (*kept, *said) if r["kind"] == "tool"}
+    left = [t for t in history.unfinished(turn) if (t.site or "", t.invocation) not in settled]
+    if left:
+        raise TurnUnfinished(turn=turn, tools=tuple(call_name(node, t) for t in left))
+    return [*kept, *said, commands.lease(turn, claim, now=now)]
+
+
+def call_name(node: Node, tool: kinds.Tool) -> str:
+    """Return the name of an unfinished tool call that fits no other: its own id, else its place."""
+    same = [t for t in states.unfinished(node) if t.id == tool.id]
+    own = tool.id is not None and not tool.id.startswith(MADE_UP) and len(same) == 1
+    return str(tool.id) if own else f"{tool.site}:{tool.invocation}"
+
+
+def _refuse_both(node: Node, results: Mapping[Any, Any], rerun: Collection[Any]) -> None:
+    """Refuse one tool call of which both is said. Raises: turn-state."""
+    named = [unfinished_call(node, call) for call in (*results, *rerun)]
+    for tool in named:
+        if sum(tool is other for other in named) > 1:
+            reason = f"{call_name(node, tool)} is named twice: what it gave, or that it runs again"
+            raise TurnState(turn=node.id, state="interrupted", reason=reason)
+
+
+def _said(
+    node: Node, calls: Mapping[Any, Any], at: str, state: str, attempt: int
+) -> list[NewRecord]:
+    """Return what a person says of tool calls that may have run."""
+    found = []
+    for call, output in calls.items():
+        tool = unfinished_call(node, call)
+        keys = {"turn": node.id, "site": tool.site or "", "invocation": tool.invocation}
+        keys |= {"id": tool.id or MADE_UP, "name": tool.name, "state": state, "attempt": attempt}
+        if state == "given":
+            keys |= commands.output_keys(output, f"results[{call!r}]")
+        found.append(new("tool", at, **keys))
+    return found
+
+
+def unfinished_call(node: Node, call: Any) -> kinds.Tool:
+    """Return the one tool call that a person means. Raises: turn-state: it fits none, or several."""
+    fits = [tool for tool in states.unfinished(node) if call in _names(tool)]
+    if len(fits) != 1:
+        what = "names several tool calls" if fits else "names no tool call"
+        known = ", ".join(call_name(node, tool) for tool in states.unfinished(node)) or "none"
+        reason = f"{call!r} {what} that may have run; they are: {known}"
+        raise TurnState(turn=node.id, state="interrupted", reason=reason)
+    return fits[0]
+
+
+def _names(tool: kinds.Tool) -> list[Any]:
+    number = tool.invocation
+    return [tool.id, tool.name, number, str(number), f"{tool.site}:{number}", (tool.site, number)]
+
+
+def answer(
+    history: History,
+    turn: str,
+    question: Any,
+    verdict: str,
+    *,
+    by: str | None,
+    reason: str | None,
+    now: datetime,
+) -> list[NewRecord]:
+    """Answer an open question of a waiting turn: exactly the call that was asked about.
+
+    Args: question: as the turn's record has it; its id, number or path; None: the only one.
+    Raises: question-unknown: it was answered, or is none of them. turn-state: the turn does not wait.
+    """
+    node = history.node(turn)
+    state = history.state(turn, now=now)
+    if state != "waiting":
+        raise TurnState(turn=turn, state=state, reason="it waits for no answer")
+    asked = _asked(node, question)
+    keys = {name: asked.get(name) for name in ("site", "invocation", "path", "asked")}
+    plugin = asked.get("plugin") or "approval"
+    keys |= {"plugin": plugin, "verdict": verdict, "by": by, "reason": reason}
+    if not isinstance(keys["asked"], str):
+        del keys["asked"]
+    return [new("approval", times.to_text(now), turn=turn, **keys)]
+
+
+def _asked(node: Node, question: Any) -> dict[str, Any]:
+    """Return the open question that a caller means."""
+    still_open = states.unanswered(node)
+    if question is None:
+        fits = still_open
+    elif isinstance(question, Mapping):
+        fits = [asked for asked in still_open if asked == dict(question)]
+    else:
+        fits = [
+            a for a in still_open if question in (a.get("id"), a.get("invocation"), a.get("path"))
+        ]
+    if len(fits) != 1:
+        known = states.asked_before(node)
+        answered = isinstance(question, Mapping) and dict(question) in known
+        reason = (
+            "that question was answered already"
+            if answered or not still_open
+            else "the answer names several questions; name one"
+            if fits
+            else "the answer names no open question"
+        )
+        raise QuestionUnknown(turn=node.id, reason=reason)
+    return fits[0]
