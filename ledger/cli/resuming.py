@@ -229,7 +229,7 @@ def _tool(turn: Turn, name: str) -> Any:
     fits = [tool for tool in may_have_run(turn) if name in handles(tool)]
     if len(fits) != 1:
         return name
-    return fits[0]["id"] or fits[0]["invocation"]
+    return fits[0]["key"]
 
 
 # -- one turn ----------------------------------------------------------------------------------------

@@ -134,6 +134,7 @@ class Tool(_Common, tag="tool"):
     output: str | None = None
     output_value: Payload = ABSENT
     scope: str | None = None
+    raised: str | None = None
     usage: Payload = ABSENT
     attempt: int = 1
 

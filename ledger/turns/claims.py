@@ -61,8 +61,8 @@ def resume(
 
 def call_name(node: Node, tool: kinds.Tool) -> str:
     """Return the name of an unfinished tool call that fits no other: its own id, else its place."""
-    same = [t for t in states.unfinished(node) if t.id == tool.id]
-    own = tool.id is not None and not tool.id.startswith(MADE_UP) and len(same) == 1
+    fits = [other for other in states.unfinished(node) if tool.id in _names(other)]
+    own = tool.id is not None and not tool.id.startswith(MADE_UP) and len(fits) == 1
     return str(tool.id) if own else f"{tool.site}:{tool.invocation}"
 
 

@@ -156,6 +156,8 @@ class Run:
             self._record(self._stopped(), error=Cancelled(turn=self.turn))
         elif isinstance(error, Paused) or self.steps.questions:
             self._wait()
+        elif isinstance(error, TurnChanged) and error.turn == self.turn:
+            self._give_back(error)
         else:
             self._failed(error)
 

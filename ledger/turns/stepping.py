@@ -44,10 +44,14 @@ def step(steps: Steps, begin: Callable[[], Begun], call: Callable[[], Any], note
         begun = _begun(steps, begin)
         if begun.known:
             return _again(begun, note)
-        with _noting() as usage:
-            value = call()
-            if inspect.isawaitable(value):
-                value = loops.result_of(value, loops.background())
+        try:
+            with _noting() as usage:
+                value = call()
+                if inspect.isawaitable(value):
+                    value = loops.result_of(value, loops.background())
+        except Exception as error:
+            steps.failed(begun, error)
+            raise
         return steps.end(begun, value, usage)
 
 
@@ -69,17 +73,23 @@ async def _awaited(
         begun = await _begun_on_loop(steps, begin)
         if begun.known:
             return _again(begun, note)
-        with _noting() as usage:
-            if inspect.iscoroutinefunction(call):
-                value = await call()
-            else:
-                # A thread goes on when its task is cancelled, as in a group of tasks one of which waits for
-                # a person: what it gives is recorded all the same, and nobody has to be asked what it did.
-                work = _in_thread(steps, begun, call, usage)
-                value = await asyncio.shield(asyncio.ensure_future(work))
-                if not inspect.isawaitable(value):
-                    return value
-                value = await value
+        try:
+            with _noting() as usage:
+                if inspect.iscoroutinefunction(call):
+                    value = await call()
+                else:
+                    # A thread goes on when its task is cancelled, as in a group of tasks one of which waits
+                    # for a person: what it gives is recorded all the same, and nobody is asked what it did.
+                    steps.enter()  # Not by the work itself: this may be left before that has begun.
+                    work = asyncio.ensure_future(_in_thread(steps, begun, call, usage))
+                    value = await asyncio.shield(work)
+                    if not inspect.isawaitable(value):
+                        return value
+                    value = await value
+        except Exception as error:
+            failure = error
+            await loops.in_the_end(in_pool(lambda: steps.failed(begun, failure), steps.lane))
+            raise
         return await _ended(steps, begun, value, usage)
 
 
@@ -110,9 +120,11 @@ async def _in_thread(
     steps: Steps, begun: Begun, call: Callable[[], Any], usage: dict[str, int]
 ) -> Any:
     """Make a call in a thread, and record what it gave, unless that is still to be awaited."""
-    with steps.under_way():
+    try:
         value = await asyncio.to_thread(call)
         return value if inspect.isawaitable(value) else await _ended(steps, begun, value, usage)
+    finally:
+        steps.leave()
 
 
 async def _ended(steps: Steps, begun: Begun, value: Any, usage: dict[str, int]) -> Any:

@@ -97,6 +97,8 @@ class Begun(NamedTuple):
     """What was noted while its call was made, in an earlier attempt."""
     unmade: Callable[[], list[NewRecord]] = list
     """What to record when its call is not made after all."""
+    raised: Callable[[str], list[NewRecord]] = lambda error: []
+    """What to record when its call raised: what it did is not known, and that the program was told is."""
 
 
 class Steps:
@@ -199,7 +201,10 @@ class Steps:
         def unmade() -> list[NewRecord]:
             return [] if effects == "reads" else [self._tool(call, "rerun")]
 
-        return Begun(False, records=records, told=told, unmade=unmade)
+        def raised(error: str) -> list[NewRecord]:
+            return [] if effects == "reads" else [self._tool(call, "started", raised=error)]
+
+        return Begun(False, records=records, told=told, unmade=unmade, raised=raised)
 
     def _find(self, known_as: Name, site: Site, effects: Effects | None) -> Place:
         """Return the place of a call: where it is recorded, else a new one.
@@ -222,6 +227,11 @@ class Steps:
         self.append([{**r, "usage": usage} for r in records] if usage else records, results=True)
         begun.told(value)
         return value
+
+    def failed(self, begun: Begun, error: Exception) -> None:
+        """Record that the call of a step raised: should the program make it again, that one counts."""
+        with suppress(Exception):
+            self.append(begun.raised(type(error).__name__), results=True)
 
     def undo(self, begun: Begun) -> None:
         """Record that the call of a step was not made: nobody has to be asked what it did."""
@@ -282,13 +292,21 @@ class Steps:
     @contextmanager
     def under_way(self) -> Iterator[None]:
         """While a step is made: a turn waits for people when its other steps are over."""
-        with self._lock:
-            self._under_way += 1
+        self.enter()
         try:
             yield
         finally:
-            with self._lock:
-                self._under_way -= 1
+            self.leave()
+
+    def enter(self) -> None:
+        """A step is under way from now on, until `leave`."""
+        with self._lock:
+            self._under_way += 1
+
+    def leave(self) -> None:
+        """A step is over."""
+        with self._lock:
+            self._under_way -= 1
 
     @property
     def settled(self) -> bool:

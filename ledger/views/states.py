@@ -93,8 +93,30 @@ def unfinished(node: Node) -> list[kinds.Tool]:
     return [
         tool
         for tool in node.tools
-        if tool.state not in SETTLED and last[tool.site, tool.invocation] is tool
+        if tool.state not in SETTLED
+        and last[tool.site, tool.invocation] is tool
+        and not made_again(node, tool)
     ]
+
+
+def made_again(node: Node, tool: kinds.Tool) -> bool:
+    """Say whether a call that raised was made again by its program, which had been told: then that one counts."""
+    if tool.raised is None:
+        return False
+    input = kinds.payload(_first(node, tool).input, tool.seq)
+    return any(
+        (other.site, other.scope, other.name) == (tool.site, tool.scope, tool.name)
+        and other.invocation > tool.invocation
+        and other.state == "started"
+        and kinds.has(other.input)
+        and kinds.payload(other.input, other.seq) == input
+        for other in node.tools
+    )
+
+
+def _first(node: Node, tool: kinds.Tool) -> kinds.Tool:
+    place = tool.site, tool.invocation
+    return next(t for t in node.tools if (t.site, t.invocation) == place)
 
 
 def question_name(asked: dict[str, Any]) -> tuple[str | None, float, str]:

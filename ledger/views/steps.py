@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ledger.records import canonical, kinds
+from ledger.views import states
 from ledger.views.nodes import Node
 from ledger.views.states import answers_to, question_name
 
@@ -107,7 +108,10 @@ def invocations(node: Node) -> list[Invocation]:
     for tool in node.tools:
         place = tool.site or "", tool.invocation
         before = found.get(place)
-        found[place] = _merged(before, tool)
+        if states.made_again(node, tool):
+            found.pop(place, None)
+        else:
+            found[place] = _merged(before, tool)
     return list(found.values())
 
 

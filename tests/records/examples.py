@@ -123,6 +123,7 @@ NEW: dict[str, dict[str, Any]] = {
         turn=TURN,
         site="answer#1",
         scope=HASH,
+        raised="OSError",
         usage={"tokens": 1},
         invocation=1,
         id="1",
