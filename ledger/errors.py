@@ -400,6 +400,25 @@ class ImportInvalid(LedgerError):
         return f"{self.source}: {self.reason}"
 
 
+@dataclass(eq=False)
+class MessagesLossy(LedgerError):
+    """Raised when messages cannot be said whole in a format, and loss was forbidden.
+
+    Next: change or leave out what `losses` names, or convert without `strict`.
+    """
+
+    code: ClassVar[str] = "messages-lossy"
+
+    format: str
+    losses: tuple[tuple[str, str], ...]
+    """Path and reason of each: `messages[3].parts[1]`."""
+
+    def message(self) -> str:
+        path, reason = self.losses[0]
+        more = f", and {len(self.losses) - 1} more" if len(self.losses) > 1 else ""
+        return f"{path}: {reason}{more}; change it, or convert to {self.format} without `strict`"
+
+
 # -- events of running turns -----------------------------------------------------------------------
 
 
