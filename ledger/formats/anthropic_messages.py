@@ -57,12 +57,13 @@ def to_provider(
     losses = Losses(name)
     paired = pairing.joined(pairing.paired(lines(messages), IDS, losses))
     given = media.inlined(paired, read, losses)
-    first = next((i for i, line in enumerate(given) if not _instructs(line)), len(given))
-    system = [block for line in given[:first] for block in _blocks(line, losses)]
-    kept = own({"only": given[0].only}, name) if first == 1 else {}
+    said = [(line, blocks) for line in given if (blocks := _blocks(line, losses))]
+    first = next((i for i, (line, _) in enumerate(said) if not _is_system(line)), len(said))
+    system = [block for _, blocks in said[:first] for block in blocks]
+    kept = own({"only": said[0][0].only}, name) if first == 1 else {}
     out: list[Raw] = []
-    for line in given[first:]:
-        _add(out, line, losses)
+    for line, blocks in said[first:]:
+        _add(out, line, blocks)
     spoken = {"system": spelled(system, "text", kept)} if system else {}
     return losses.converted({**spoken, "messages": out}, strict=strict)
 
@@ -75,34 +76,35 @@ def from_provider(content: Any) -> list[Message]:
     """
     given = {"messages": content} if isinstance(content, list) else item(content, "the content")
     out: list[Message] = []
-    if given.get("system"):
+    if given.get("system") not in (None, []):
         parts, mark = read_content(given["system"], "text", "system", _part)
         out.append(with_own({"role": "system", "parts": parts}, name, mark))
     for i, one in enumerate(listed(given.get("messages"), "messages")):
-        out += _neutral(item(one, f"messages[{i}]"), f"messages[{i}]")
+        said = _neutral(item(one, f"messages[{i}]"), f"messages[{i}]")
+        among = said[0]["role"] == "system" and all(m["role"] == "system" for m in out)
+        out += [with_own(said[0], name, {**own(said[0], name), "among": True})] if among else said
     return taken(out)
 
 
 # -- to the provider -------------------------------------------------------------------------------
 
 
-def _instructs(line: Line) -> bool:
-    return line.role in ("system", "developer")
+def _is_system(line: Line) -> bool:
+    """Say whether a line may stand in `system`; one that came from among the messages may not."""
+    among = own({"only": line.only}, name).get("among")
+    return line.role in ("system", "developer") and not among
 
 
-def _add(out: list[Raw], line: Line, losses: Losses) -> None:
+def _add(out: list[Raw], line: Line, blocks: list[Raw]) -> None:
     """Put a line behind what is there: results of one reply, and what was said with them, are one message."""
-    role = "user" if line.role == "tool" else "system" if _instructs(line) else line.role
-    blocks = _blocks(line, losses)
-    if not blocks:
-        return
+    role = {"tool": "user", "developer": "system"}.get(line.role, line.role)
     kept = own({"only": line.only}, name)
     last = out[-1] if out else None
     results = last is not None and last["role"] == "user" and _has_results(last)
     if last is not None and results and (line.role == "tool" or kept.get("as") == "joined"):
         last["content"] = [*last["content"], *blocks]
         return
-    rest = {key: value for key, value in kept.items() if key != "as"}
+    rest = {key: value for key, value in kept.items() if key not in ("as", "among")}
     out.append(merged({"role": role, "content": spelled(blocks, "text", kept)}, rest))
 
 
@@ -129,6 +131,8 @@ def _block(placed: Placed, role: str, losses: Losses) -> Raw | None:
         return dict(part["content"])
     if part["type"] == "tool_call":
         return merged(_call(placed, losses), kept)
+    if part["type"] == "text" and not part["content"] and not kept and role != "tool":
+        return None  # Refused there, and nothing is said with it.
     if part["type"] == "reasoning" and ("signature" in kept or "data" in kept):
         return merged({"type": "thinking", "thinking": part["content"]}, kept)
     made = _made(part)

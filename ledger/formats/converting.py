@@ -35,6 +35,9 @@ class Loss(NamedTuple):
     """Where in what was given: `messages[3].parts[1]`."""
     reason: str
 
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Converted:
@@ -112,9 +115,7 @@ class Losses:
     def converted(self, content: Any, *, strict: bool) -> Converted:
         """Return the result. Raises: messages-lossy: something was lost, and `strict` forbids it."""
         if strict and self.found:
-            raise MessagesLossy(
-                format=self.format, losses=tuple((loss.path, loss.reason) for loss in self.found)
-            )
+            raise MessagesLossy(format=self.format, losses=tuple(map(str, self.found)))
         return Converted(content, tuple(self.found))
 
 

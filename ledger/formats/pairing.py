@@ -91,7 +91,7 @@ def tool_name(placed: Placed, losses: Losses) -> str:
     name = str(placed.part["name"])
     plain = _UNSAFE.sub("_", name)[:64] or "_"
     if plain != name:
-        losses.of(placed, f"the tool's name {name!r} is said as {plain!r}")
+        losses.of(placed, "the tool's name has signs that are not taken; they are said as _")
     return plain
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ledger.errors import RecordInvalid
+from ledger.records.values import REFERENCE
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 USER_SIDE = ("system", "developer", "user")
@@ -97,6 +98,8 @@ def _check_part(part: Any, role: str, where: str) -> None:
         if key not in part or not isinstance(part[key], expected):
             what = _KINDS[expected]
             raise RecordInvalid(path=f"{where}.{key}", reason=f"`{key}` of a {kind} is {what}")
+    if kind == "blob" and REFERENCE not in part["content"]:
+        raise RecordInvalid(path=f"{where}.content", reason="`content` names an attachment")
     if kind in _MEDIA and part["modality"] not in MODALITIES:
         reason = f"a modality is one of {', '.join(MODALITIES)}"
         raise RecordInvalid(path=f"{where}.modality", reason=reason)
