@@ -1,9 +1,10 @@
 """Calls and their results kept together, and ids that a provider takes. Pure.
 
 Providers want the results of a reply's calls right behind it, each call answered once. A result
-belongs to the nearest call of its id before it that has none. What stands otherwise is mended, and
-each mending is a loss that is told: a result that stands elsewhere is moved to its call, a call
-without a result is given one that says so, a result without a call is left out.
+belongs to the latest reply before it that called under its id; of such calls in one reply, to the
+first that has none yet. What stands otherwise is mended, and each mending is a loss that is told: a
+result that stands elsewhere is moved to its call, a call without a result is given one that says so,
+a result without a call is left out.
 """
 
 from __future__ import annotations

@@ -7,12 +7,22 @@ that a typed dict does not name.
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from typing_extensions import is_typeddict
 
 _LISTS = (list, Iterable, Sequence)
-_MARKS = (Required, NotRequired)
+_MARKS = (Annotated, Required, NotRequired)
 
 
 def fits(value: Any, kind: Any) -> bool:
