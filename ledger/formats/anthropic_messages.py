@@ -100,7 +100,7 @@ def _add(out: list[Raw], line: Line, blocks: list[Raw]) -> None:
     role = {"tool": "user", "developer": "system"}.get(line.role, line.role)
     kept = own({"only": line.only}, name)
     last = out[-1] if out else None
-    results = last is not None and last["role"] == "user" and _has_results(last)
+    results = last is not None and last.get("role") == "user" and _has_results(last)
     if last is not None and results and (line.role == "tool" or kept.get("as") == "joined"):
         last["content"] = [*last["content"], *blocks]
         return
@@ -109,8 +109,8 @@ def _add(out: list[Raw], line: Line, blocks: list[Raw]) -> None:
 
 
 def _has_results(raw: Raw) -> bool:
-    content = raw["content"]
-    return isinstance(content, list) and any(b.get("type") == "tool_result" for b in content)
+    content = raw.get("content")
+    return isinstance(content, list) and any(_is_result(block) for block in content)
 
 
 def _blocks(line: Line, losses: Losses) -> list[Raw]:

@@ -177,7 +177,8 @@ def beyond(raw: Raw, made: Raw) -> Raw:
 
 def merged(made: Raw, kept: Raw) -> Raw:
     """Return `made` with what was kept beside laid over it."""
-    gone = kept.get("without", ())
+    gone = kept.get("without")
+    gone = gone if isinstance(gone, list) else ()
     out = {key: value for key, value in made.items() if key not in gone}
     for key, value in kept.items():
         if key == "without":

@@ -104,16 +104,23 @@ def _reply(line: Line, losses: Losses) -> list[Raw]:
             items.append(merged(_call(placed, losses), kept))
         elif part["type"] == "reasoning" and kept:
             items.append(merged({"type": "reasoning", "summary": _summary(part)}, kept))
-        elif part["type"] == "text" and kept.get("item") == "same" and items:
-            items[-1]["content"].append(merged(_said(part), kept["block"]))
-        elif part["type"] == "text" and isinstance(kept.get("item"), dict):
-            said = merged(_said(part), kept["block"])
-            items.append({"role": "assistant", "content": [said], **kept["item"]})
+        elif part["type"] == "text" and isinstance(kept.get("block"), dict):
+            _add_said(items, merged(_said(part), kept["block"]), kept.get("item"))
         elif part["type"] == "text":
             items.append(merged({"role": "assistant", "content": part["content"]}, kept))
         else:
             losses.of(placed, _unsigned(part))
     return items
+
+
+def _add_said(items: list[Raw], said: Raw, own_item: Any) -> None:
+    """Put a text into the item before it, where it says so, or into one of its own."""
+    last = items[-1].get("content") if items and own_item == "same" else None
+    if isinstance(last, list):
+        last.append(said)
+    else:
+        rest = own_item if isinstance(own_item, dict) else {}
+        items.append({**rest, "role": "assistant", "content": [said]})
 
 
 def _unsigned(part: Part) -> str:

@@ -109,10 +109,11 @@ def _add(out: list[Raw], line: Line, tools: dict[str, str], losses: Losses) -> N
         return
     parts = _request_parts(line, tools, losses)
     begins = kept.get("request")
-    if parts and (isinstance(begins, dict) or not out or out[-1]["kind"] != "request"):
-        out.append({"kind": "request", "parts": [], **(begins if isinstance(begins, dict) else {})})
+    if parts and (isinstance(begins, dict) or not out or out[-1].get("kind") != "request"):
+        rest = begins if isinstance(begins, dict) else {}
+        out.append({**rest, "kind": "request", "parts": []})
     if parts:
-        out[-1]["parts"].extend(parts)
+        out[-1] = {**out[-1], "parts": [*(out[-1].get("parts") or ()), *parts]}
 
 
 def _made_response(line: Line, losses: Losses) -> Raw:
@@ -123,7 +124,8 @@ def _made_response(line: Line, losses: Losses) -> Raw:
 
 
 def _request_parts(line: Line, tools: dict[str, str], losses: Losses) -> list[Raw]:
-    kept = own({"only": line.only}, name).get("part", {})
+    kept = own({"only": line.only}, name).get("part")
+    kept = kept if isinstance(kept, dict) else {}
     if line.role == "tool":
         return [_result(line, tools, losses)] if line.response else _others(line, losses)
     if all(

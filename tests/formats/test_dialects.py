@@ -1,5 +1,6 @@
 """Converters of messages: what a provider says comes back as it was, what is neutral survives, losses show."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -242,6 +243,46 @@ def test_what_was_sent_once_is_sent_the_same_again(name, messages):
 
     assert again.losses == ()
     assert again.content == first.content
+
+
+keys = st.sampled_from(
+    [
+        "as",
+        "without",
+        "item",
+        "block",
+        "part",
+        "request",
+        "type",
+        "content",
+        "signature",
+        "function",
+    ]
+)
+strange = st.dictionaries(
+    keys,
+    st.sampled_from(
+        ["same", "list", "one", "joined", "refusal", "custom", [], ["content"], {}, 1, None]
+    )
+    | st.dictionaries(keys, st.sampled_from(["x", 1, [], {}, None]), max_size=2),
+    max_size=3,
+)
+
+
+@given(st.data(), any_messages())
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_stands_beside_is_borne(name, data, messages):
+    """What another writer left under `only` may make a message odd, but breaks nothing; nothing given is changed."""
+    for thing in [*messages, *(part for message in messages for part in message["parts"])]:
+        if data.draw(st.booleans()):
+            thing["only"] = {name: data.draw(strange)}
+    messages = copy.deepcopy(messages)
+    before = copy.deepcopy(messages)
+
+    sent = dialects.named(name).to_provider(messages)
+
+    assert messages == before
+    assert sent == dialects.named(name).to_provider(messages)
 
 
 @given(st.dictionaries(words, anything, max_size=4), st.dictionaries(words, anything, max_size=4))
