@@ -161,10 +161,7 @@ class Busy(LedgerError):
 
 @dataclass(eq=False)
 class BusyWaiting(Busy):
-    """Raised when the turn to continue from waits for a person's answer.
-
-    Next: answer its questions, or continue from another turn.
-    """
+    """Raised when the turn to continue from waits for a person. Next: answer, or continue from another turn."""
 
     state: str = "waiting"
     questions: tuple[Any, ...] = field(default=(), repr=False)
@@ -290,10 +287,7 @@ class TurnChanged(LedgerError):
 
 @dataclass(eq=False)
 class QuestionUnknown(LedgerError):
-    """Raised when an answer names no open question of a turn, or was given already.
-
-    Next: look at `turn.waiting` for the questions that are open now.
-    """
+    """Raised when an answer names no question that is open. Next: look at `turn.waiting` for those that are."""
 
     code: ClassVar[str] = "question-unknown"
 
@@ -401,6 +395,20 @@ class ImportInvalid(LedgerError):
 
     def message(self) -> str:
         return f"{self.source}: {self.reason}"
+
+
+@dataclass(eq=False)
+class MessagesLossy(LedgerError):
+    """Raised when a strict conversion would lose something. Next: change that, or convert without `strict`."""
+
+    code: ClassVar[str] = "messages-lossy"
+
+    format: str
+    losses: tuple[str, ...]
+    """Each with its place: `messages[3].parts[1]: why`."""
+
+    def message(self) -> str:
+        return f"not all can be said in {self.format}: {'; '.join(self.losses)}"
 
 
 # -- events of running turns -----------------------------------------------------------------------
@@ -532,10 +540,7 @@ class StoreBusy(StoreFailure):
 
 @dataclass(eq=False)
 class StoreLink(StoreFailure):
-    """Raised when a path of the store is a link, a device or anything but the store's own plain file.
-
-    Next: find out who put it there; remove it.
-    """
+    """Raised when a path of the store is a link, a device or the like. Next: find out whose it is; remove it."""
 
     code: ClassVar[str] = "store-link"
     next_step: ClassVar[str] = "it was not followed; find out who put it there and remove it"

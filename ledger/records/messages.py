@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ledger.errors import RecordInvalid
+from ledger.records.values import REFERENCE
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 USER_SIDE = ("system", "developer", "user")
@@ -23,24 +24,93 @@ def text(role: str, content: str) -> Message:
     return {"role": role, "parts": [{"type": "text", "content": content}]}
 
 
-def check(messages: Any, path: str = "messages") -> list[Message]:
-    """Return a list of messages if each has a known role and parts with a type.
+PARTS: dict[str, dict[str, type[Any]]] = {
+    "text": {"content": str},
+    "reasoning": {"content": str},
+    "tool_call": {"id": str, "name": str, "arguments": object},
+    "tool_call_response": {"id": str, "response": object},
+    "blob": {"modality": str, "mime_type": str, "content": dict},
+    "uri": {"modality": str, "uri": str},
+    "file": {"modality": str, "file_id": str},
+}
+"""What a part of each known type has at least."""
+_KINDS = {str: "text", dict: "a reference to an attachment", object: "a value"}
+MODALITIES = ("image", "audio", "video", "document")
+_MEDIA = {"blob", "uri", "file"}
+_SAID = {"text"} | _MEDIA
+ALLOWED: dict[str, set[str]] = {
+    "system": _SAID,
+    "developer": _SAID,
+    "user": _SAID,
+    "assistant": _SAID | {"reasoning", "tool_call"},
+    "tool": _SAID | {"tool_call_response"},
+}
+"""Which known parts a message of each role may have; parts of unknown types may stand anywhere."""
 
-    Raises: record-invalid naming the message or part.
+
+def check(messages: Any, path: str = "messages") -> list[Message]:
+    """Return a list of messages if each is one that its role may say.
+
+    (1) A message has a known role and a list of parts; only an assistant's list may be empty.
+    (2) A part has a type; one of a known type has that type's keys, and its role allows it.
+    (3) What a tool says begins with a result, or with a part of an unknown type.
+    (4) `name` and `finish_reason` are text, `only` holds an object per provider.
+    Raises: record-invalid naming the message or part, `messages[3].parts[1]`.
+    Not promised: that calls and results are paired.
     """
     if not isinstance(messages, list):
         raise RecordInvalid(path=path, reason=f"messages are a list, not {_type(messages)}")
     for i, message in enumerate(messages):
-        where = f"{path}[{i}]"
-        if not isinstance(message, dict) or message.get("role") not in ROLES:
-            raise RecordInvalid(path=where, reason=f"a message has a role: {', '.join(ROLES)}")
-        parts = message.get("parts")
-        if not isinstance(parts, list):
-            raise RecordInvalid(path=f"{where}.parts", reason="a message has a list of parts")
-        for j, part in enumerate(parts):
-            if not isinstance(part, dict) or not isinstance(part.get("type"), str):
-                raise RecordInvalid(path=f"{where}.parts[{j}]", reason="a part has a type")
+        _check_message(message, f"{path}[{i}]")
     return messages
+
+
+def _check_message(message: Any, where: str) -> None:
+    if not isinstance(message, dict) or message.get("role") not in ROLES:
+        raise RecordInvalid(path=where, reason=f"a message has a role: {', '.join(ROLES)}")
+    role, parts = message["role"], message.get("parts")
+    if not isinstance(parts, list):
+        raise RecordInvalid(path=f"{where}.parts", reason="a message has a list of parts")
+    if not parts and role != "assistant":
+        raise RecordInvalid(path=f"{where}.parts", reason=f"a {role} message has at least one part")
+    for j, part in enumerate(parts):
+        _check_part(part, role, f"{where}.parts[{j}]")
+    if role == "tool" and parts[0]["type"] in _SAID:
+        raise RecordInvalid(
+            path=f"{where}.parts[0]", reason="a tool message begins with a tool_call_response"
+        )
+    for key in ("name", "finish_reason"):
+        if key in message and not isinstance(message[key], str):
+            raise RecordInvalid(path=f"{where}.{key}", reason=f"{key} is text")
+    _check_only(message, where)
+
+
+def _check_part(part: Any, role: str, where: str) -> None:
+    if not _is_part(part):
+        raise RecordInvalid(path=where, reason="a part has a type")
+    kind = part["type"]
+    _check_only(part, where)
+    if kind not in PARTS:
+        return
+    if kind not in ALLOWED[role]:
+        raise RecordInvalid(path=where, reason=f"a {role} message has no part of type {kind}")
+    for key, expected in PARTS[kind].items():
+        if key not in part or not isinstance(part[key], expected):
+            what = _KINDS[expected]
+            raise RecordInvalid(path=f"{where}.{key}", reason=f"`{key}` of a {kind} is {what}")
+    if kind == "blob" and REFERENCE not in part["content"]:
+        raise RecordInvalid(path=f"{where}.content", reason="`content` names an attachment")
+    if kind in _MEDIA and part["modality"] not in MODALITIES:
+        reason = f"a modality is one of {', '.join(MODALITIES)}"
+        raise RecordInvalid(path=f"{where}.modality", reason=reason)
+    if not isinstance(part.get("mime_type", ""), str):
+        raise RecordInvalid(path=f"{where}.mime_type", reason="`mime_type` is text")
+
+
+def _check_only(thing: dict[str, Any], where: str) -> None:
+    only = thing.get("only", {})
+    if not isinstance(only, dict) or not all(isinstance(own, dict) for own in only.values()):
+        raise RecordInvalid(path=f"{where}.only", reason="`only` has an object for each provider")
 
 
 def readable(value: Any) -> list[Message] | None:

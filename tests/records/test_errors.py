@@ -44,6 +44,7 @@ CODES = {
     "request-mismatch",
     "attachment-missing",
     "import-invalid",
+    "messages-lossy",
     "event-malformed",
     "question-unknown",
 }

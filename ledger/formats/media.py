@@ -1,0 +1,100 @@
+"""Bytes in messages: as an attachment where they are kept, as a `data:` address on the way. Pure.
+
+A dialect writes and reads `data:<type>;base64,<text>` alone. `inlined` gives it the bytes of the
+attachments, `outlined` takes the bytes out again for the store.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from typing import Any
+
+from ledger.formats.converting import Line, Losses, Placed, Read
+from ledger.records.messages import Message
+from ledger.records.values import REFERENCE
+
+_DATA = re.compile(r"data:([^;,]+);base64,([A-Za-z0-9+/]*={0,2})")
+
+
+def data_uri(mime_type: str, text: str) -> str:
+    """Return base64 text as an address."""
+    return f"data:{mime_type};base64,{text}"
+
+
+def data_of(uri: str) -> tuple[str, str] | None:
+    """Return the media type and base64 text of a `data:` address; None of any other."""
+    found = _DATA.fullmatch(uri)
+    return (found[1], found[2]) if found else None
+
+
+def modality_of(mime_type: str) -> str:
+    """Return what kind of thing a media type is: `image`, `audio`, `video`, else `document`."""
+    kind = mime_type.partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "document"
+
+
+def uri_part(uri: str, modality: str) -> dict[str, Any]:
+    """Return the part of an address; a `data:` one says its media type."""
+    data = data_of(uri)
+    typed = {"mime_type": data[0]} if data else {}
+    return {"type": "uri", "modality": modality, **typed, "uri": uri}
+
+
+def inlined(lines: list[Line], read: Read | None, losses: Losses) -> list[Line]:
+    """Return the lines with each attachment as a `data:` address; without bytes it is lost."""
+    for line in lines:
+        line.parts = [
+            new
+            for placed in line.parts
+            if (new := _inlined(placed, read, losses) if placed.type == "blob" else placed)
+        ]
+    return lines
+
+
+def _inlined(placed: Placed, read: Read | None, losses: Losses) -> Placed | None:
+    part = placed.part
+    sha256 = (part["content"].get(REFERENCE) or {}).get("sha256", "")
+    data = read(sha256) if read else None
+    if data is None:
+        losses.of(placed, "the bytes of the attachment are not at hand")
+        return None
+    uri = data_uri(part["mime_type"], base64.b64encode(data).decode())
+    rest = {key: value for key, value in part.items() if key != "content"}
+    name = part["content"][REFERENCE].get("name")
+    named = {"name": name} if name else {}
+    return Placed(placed.path, {**rest, "type": "uri", "uri": uri, **named})
+
+
+def outlined(messages: list[Message]) -> tuple[list[Message], dict[str, bytes]]:
+    """Return messages with their `data:` addresses as attachments, and the bytes by hex SHA-256.
+
+    The bytes are to be kept before the messages are recorded. What is no clean base64 stays.
+    """
+    blobs: dict[str, bytes] = {}
+    made = [
+        {**message, "parts": [_outlined(part, blobs) for part in message["parts"]]}
+        for message in messages
+    ]
+    return made, blobs
+
+
+def _outlined(part: dict[str, Any], blobs: dict[str, bytes]) -> dict[str, Any]:
+    data = data_of(part["uri"]) if part["type"] == "uri" else None
+    if data is None:
+        return part
+    try:
+        found = base64.b64decode(data[1], validate=True)
+    except binascii.Error:
+        return part
+    if base64.b64encode(found).decode() != data[1]:
+        return part
+    sha256 = hashlib.sha256(found).hexdigest()
+    blobs[sha256] = found
+    reference = {"sha256": sha256, "media_type": data[0], "size": len(found)}
+    if part.get("name"):
+        reference["name"] = part["name"]
+    rest = {key: value for key, value in part.items() if key not in ("uri", "name")}
+    return {**rest, "type": "blob", "mime_type": data[0], "content": {REFERENCE: reference}}
