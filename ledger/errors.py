@@ -102,6 +102,21 @@ class SignatureChanged(LedgerError):
 
 
 @dataclass(eq=False)
+class SummaryFailed(LedgerError):
+    """Raised when a function that makes summaries fails, or gives no text. Next: mend it, and send again."""
+
+    code: ClassVar[str] = "summary-failed"
+
+    conversation: str
+    by: str
+    reason: str
+
+    def message(self) -> str:
+        told = f"conversation {self.conversation}: {self.by} made no summary: {self.reason}"
+        return f"{told}; no turn was recorded"
+
+
+@dataclass(eq=False)
 class ContentRefused(LedgerError):
     """Raised when a turn has a field that may not be kept, and its store would keep it.
 
@@ -161,10 +176,7 @@ class Busy(LedgerError):
 
 @dataclass(eq=False)
 class BusyWaiting(Busy):
-    """Raised when the turn to continue from waits for a person's answer.
-
-    Next: answer its questions, or continue from another turn.
-    """
+    """Raised when the turn to continue from waits for a person. Next: answer, or continue from another turn."""
 
     state: str = "waiting"
     questions: tuple[Any, ...] = field(default=(), repr=False)
@@ -427,11 +439,9 @@ class EventRefused(LedgerError):
 
 
 _AFTER_EVENT_REFUSED = {
-    "event-conflict": "stop writing",
-    "event-after-end": "stop writing",
+    **dict.fromkeys(("event-conflict", "event-after-end"), "stop writing"),
+    **dict.fromkeys(("event-malformed", "event-start"), "mend the event"),
     "event-gap": "send what is missing first",
-    "event-malformed": "mend the event",
-    "event-start": "mend the event",
     "event-unknown": "read from the beginning",
 }
 
@@ -529,10 +539,7 @@ class StoreBusy(StoreFailure):
 
 @dataclass(eq=False)
 class StoreLink(StoreFailure):
-    """Raised when a path of the store is a link, a device or anything but the store's own plain file.
-
-    Next: find out who put it there; remove it.
-    """
+    """Raised when a path of the store is a link, or no plain file of its own. Next: find out who put it there."""
 
     code: ClassVar[str] = "store-link"
     next_step: ClassVar[str] = "it was not followed; find out who put it there and remove it"

@@ -41,6 +41,8 @@ CODES = {
     "record-too-large",
     "lease-lost",
     "turn-changed",
+    "question-unknown",
+    "summary-failed",
     "request-mismatch",
     "attachment-missing",
     "import-invalid",

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from ledger.errors import StoreCorrupt, TurnUnknown
 from ledger.records import kinds
 from ledger.views import History, Rule, all_turns, context, last_turns
+from ledger.views.rules import Window
 from tests.views import build, oracle
 from tests.views.build import DAMAGED
 
 RULES = st.builds(
-    Rule,
+    Window,
     st.sampled_from([None, None, 0, 1, 2, 3, 9]),
     st.sampled_from([(), (), ("result",), ("m", "result")]),
 )
