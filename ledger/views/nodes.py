@@ -164,7 +164,7 @@ class Tree:
         self.kept: dict[tuple[str, str], list[kinds.Entry]] = {}
         """Entries by (plugin, kind of entry), in log order."""
         self.summaries: dict[int, kinds.Entry] = {}
-        """Those of them that are summaries, by place in the log."""
+        """The entries that are summaries, by place in the log."""
         self.proven: dict[Any, dict[str, str | None]] = {}
         """What `context` has proven, by rule. The fold empties it when that may have changed."""
 

@@ -352,3 +352,60 @@ def test_a_pipeline_that_shows_all_is_written_shortly():
         history.extend(build.done(f"t{i}", at, saw=history.shown(at, rule).saw))
 
     assert history.shown("t4", rule).saw == [{"saw_of": "t4"}, {"call": "t4"}]
+
+
+# -- summaries -------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab")), max_size=14),
+    st.integers(0, 3),
+    st.integers(1, 3),
+    st.sampled_from([None, "a"]),
+)
+def test_compaction_matches_its_twin(sends, keep_last, every, letter):
+    """In any tree, under any settings, also over a predicate: which summary, which turns, which to make."""
+    history = History()
+    rule = compacted(summarize, keep_last=keep_last, every=every)
+    if letter is not None:
+        rule = pipeline(only(lambda turn: letter in turn.inputs["m"]), rule)
+    words: dict[str, str] = {}
+    above: dict[str, str | None] = {}
+    made: list[list[str]] = []
+    for i, (parent, word) in enumerate(sends):
+        at = f"t{parent % (i + 1)}" if parent % (i + 1) < i else None
+        line: list[str] = []
+        step = at
+        while step is not None:
+            line.insert(0, step)
+            step = above[step]
+        line = [name for name in line if letter is None or letter in words[name]]
+
+        def best(line: list[str] = line) -> list[str]:
+            fits = [s for s in made if s == line[: len(s)] and len(s) <= len(line) - keep_last]
+            return max(fits, key=len, default=[])
+
+        found = history.shown(at, rule)
+        due = len(line) - len(best()) >= keep_last + every
+        assert (found.wants is not None) == due
+        assert found.turns == line[len(best()) :]
+        if found.wants is not None:
+            foreseen = history.shown(at, rule, foresee=True)
+            whole = line[: len(line) - keep_last]
+            assert list(found.wants.turns) == whole
+            assert foreseen.turns == line[len(whole) :]
+            earlier, rows = found.wants.arguments
+            assert earlier == "".join(words[name] for name in best())
+            data = found.wants.data(summarize(earlier, rows), {})
+            history.extend(
+                [build.new("entry", plugin="ledger", entry="summary", data=data, turn=whole[-1])]
+            )
+            made.append(whole)
+            found = history.shown(at, rule)
+            assert (found.wants, found.saw, found.turns) == (None, foreseen.saw, foreseen.turns)
+        text = "".join(words[name] for name in best())
+        assert (found.summary.text if found.summary else "") == text
+        keys = {"saw": found.saw, "shown_entries": found.entries}
+        history.extend(build.done(f"t{i}", at, inputs={"m": word}, **keys))
+        words[f"t{i}"], above[f"t{i}"] = word, at
+        assert history.rows(f"t{i}") == found.rows
