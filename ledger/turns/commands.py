@@ -456,7 +456,8 @@ def summarize(
     turns = wanted.turns
     if not all(turn in history and history.node(turn).done for turn in turns):
         return []
-    kept = (summaries.at(history, place) for place in history.summaries)
+    here = [place for place, entry in history.summaries.items() if entry.turn == turns[-1]]
+    kept = (summaries.at(history, place) for place in here)
     if any(s is not None and (s.turns, s.name) == (turns, wanted.name) for s in kept):
         return []
     plugin, kind = SUMMARY

@@ -1,7 +1,11 @@
 """Long conversations kept short: summaries made once, reused, never in the way of going back or of forgetting."""
 
 import asyncio
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -352,6 +356,62 @@ def test_two_at_once_keep_one_summary(store):
     (kept,) = entries(store)
     assert sorted(called) == ["one", "two"]
     assert answers == [f"[{kept['data']['text']}] c d"] * 2
+
+
+SENDER = """
+import sys, time
+from pathlib import Path
+import ledger
+
+folder, me, other = Path(sys.argv[1]), *sys.argv[2:]
+
+def by(earlier, rows):
+    (folder / f"{me}.in").touch()
+    while not (folder / f"{other}.in").exists():
+        time.sleep(0.01)
+    return f"by {me}"
+
+def said(message):
+    return " ".join(row.get("summary", row.get("message")) for row in ledger.current().earlier())
+
+rule = ledger.compacted(by, keep_last=2, every=2)
+chat = ledger.open("alex", said, store=folder / "chats", context=rule).continue_from(4)
+print(chat("e"))
+"""
+"""Sends a turn whose summary is made when another process makes one as well."""
+
+
+def sender(folder: Path, me: str, other: str) -> subprocess.Popen[str]:
+    """A process that sends a turn."""
+    command = [sys.executable, "-c", SENDER, str(folder), me, other]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_two_processes_at_once_keep_one_summary(tmp_path):
+    """Two processes that summarize the same turns at once both go on with the one that was kept first."""
+    sent(opened(tmp_path / "chats", Summarizer()), *"abcd")
+    both = [sender(tmp_path, "one", "two"), sender(tmp_path, "two", "one")]
+    answers = [process.communicate(timeout=60)[0].strip() for process in both]
+
+    (kept,) = entries(ledger.FolderStore(tmp_path / "chats"))
+    assert answers == [f"{kept['data']['text']} c d"] * 2
+
+
+def test_a_process_killed_while_it_summarizes_leaves_nothing(tmp_path):
+    """Its send never was: no turn and no summary is recorded, and the next process goes on."""
+    store = ledger.FolderStore(tmp_path / "chats")
+    sent(opened(store, Summarizer()), *"abcd")
+    before = store.read("alex")
+    process = sender(tmp_path, "one", "nobody")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "one.in").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=60)
+
+    assert store.read("alex") == before
+    assert sent(opened(store, Summarizer()), "e") == ["[a b] c d"]
 
 
 def test_a_log_that_grows_meanwhile_is_no_second_summary(store):
