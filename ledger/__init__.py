@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     from ledger.turns.helping import remember
     from ledger.turns.receipts import Receipt
     from ledger.turns.running import drain
-    from ledger.views import History, Lineage, all_turns, last_turns
+    from ledger.views import (
+        History,
+        Lineage,
+        all_turns,
+        compacted,
+        last_turns,
+        only,
+        pipeline,
+        within,
+    )
 
 _PLACES = {
     "Conversation": "ledger.conversation",
@@ -50,6 +59,7 @@ _PLACES = {
     "Turn": "ledger.turn",
     "aio": "ledger.aio",
     "all_turns": "ledger.views",
+    "compacted": "ledger.views",
     "current": "ledger.turns.current",
     "drain": "ledger.turns.running",
     "errors": "ledger.errors",
@@ -59,10 +69,13 @@ _PLACES = {
     "keep": "ledger.turns.content",
     "last_turns": "ledger.views",
     "merging": "ledger.merging",
+    "only": "ledger.views",
     "open": "ledger.conversation",
+    "pipeline": "ledger.views",
     "program": "ledger.turns.decorating",
     "remember": "ledger.turns.helping",
     "resume_all": "ledger.recovery",
+    "within": "ledger.views",
 }
 
 __all__ = [
@@ -80,6 +93,7 @@ __all__ = [
     "__version__",
     "aio",
     "all_turns",
+    "compacted",
     "current",
     "drain",
     "errors",
@@ -89,10 +103,13 @@ __all__ = [
     "keep",
     "last_turns",
     "merging",
+    "only",
     "open",
+    "pipeline",
     "program",
     "remember",
     "resume_all",
+    "within",
 ]
 
 

@@ -41,8 +41,9 @@ from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike, View
 from ledger.turns.world import SYSTEM
-from ledger.views import History, Lineage, Rule, drawing
+from ledger.views import History, Lineage, Rule, drawing, rules
 from ledger.views.place import Cursor, Sends
+from ledger.views.rules import Chooser
 
 WAIT_S = 0.25
 """How long a queued send waits before it looks again: a holder may have died, or it was cancelled."""
@@ -53,7 +54,7 @@ def open(
     program: Callable[..., Any] | None = None,
     *,
     store: Any = None,
-    context: Rule | None = None,
+    context: Rule | Chooser | None = None,
     sends: Sends = "queue",
     rename: Mapping[str, str] | None = None,
     earlier_without: Sequence[str] = (),
@@ -66,10 +67,12 @@ def open(
     Args: id: 1 to 200 letters, digits, `.`, `_`, `-`; None: a new one. program: a callable whose
     parameters are the inputs and whose return value is the answer; None: a ledger to read and
     record into. store: None: this process's memory; a folder; or a store. context: which earlier
-    turns the next turn is shown (`all_turns()`, `last_turns(n)`). sends: what a send does while the
-    turn before it runs: `queue` waits, `refuse` raises conversation-busy, `branch` goes beside it.
-    rename: parameter of the program -> name the field is recorded under. earlier_without: outputs of
-    the program, `reasoning` or `calls`, that earlier turns lack. approve: which tool calls a person is asked
+    turns the next turn is shown: `all_turns()`, `last_turns(n)`, `within(...)`, `only(...)`,
+    `compacted(...)`, a `pipeline(...)` of them, or a function of earlier turns that gives those to show.
+    sends: what a send does while the turn before it runs: `queue` waits, `refuse` raises
+    conversation-busy, `branch` goes beside it. rename: parameter of the program -> name the field is
+    recorded under. earlier_without: outputs of the program, `reasoning` or `calls`, that earlier turns
+    lack. approve: which tool calls a person is asked
     about first: `changes`, `all`, a list of tool names and paths (`answer/refund`), or a function that is
     asked at once and answers True, False, a reason to refuse, or None to wait for a person. remembers: what
     helpers remember (`ledger.remember`): helper -> `conversation`, `turn` or `remember(...)`; and
@@ -81,8 +84,7 @@ def open(
     """
     if sends not in ("queue", "refuse", "branch"):
         raise ValueError(f"sends is 'queue', 'refuse' or 'branch', not {sends!r}")
-    if not (context is None or isinstance(context, Rule)):
-        raise TypeError(f"context is all_turns() or last_turns(n), not {context!r}")
+    rule = rules.of(context)
     name = ids.check_conversation(id if id is not None else SYSTEM.turn_id())
     if program is None and rename:
         raise TypeError("rename maps the parameters of a program, and there is none")
@@ -97,7 +99,7 @@ def open(
     view = View(
         name,
         answering,
-        rule=context,
+        rule=rule,
         sends=sends,
         settings=settings,
         earlier_without=earlier_without,
@@ -227,17 +229,16 @@ class Conversation:
         """Return what the next turn would be shown; nothing is recorded.
 
         With arguments they are bound as a send would bind them. A turn that is still running is
-        passed over: what is shown is the nearest turn that is done.
+        passed over: what is shown is the nearest turn that is done. A summary that the next send would
+        have made first is not made here: its turns are in `to_summarize`.
         """
         inputs: dict[str, Any] = {}
         if args or kwargs:
             _, inputs, _ = self._view.bind(args, kwargs)
         history = self._log.read()
         place = self._view.place(history, "branch")
-        shown = history.shown(place.parent, self._view.rule)
-        return drawing.Rendered(
-            parent=place.parent, inputs=inputs, saw=list(shown.saw), rows=list(shown.rows)
-        )
+        shown = history.shown(place.parent, self._view.rule, foresee=True)
+        return drawing.rendered(shown, inputs)
 
     # -- going on elsewhere
 
@@ -510,8 +511,20 @@ class Conversation:
         """Append a turn in the making once its place is free; or find the turn it repeats."""
         self._view.refuse_nested()
         while (turn := self._maker.step(making)) is None:
-            self._log.wait(WAIT_S)
+            if making.wants is not None:
+                self._summarize(making)
+            else:
+                self._log.wait(WAIT_S)
         return self._turn(turn)
+
+    def _summarize(self, making: Making) -> None:
+        """Make the summary that a turn in the making wants first."""
+        summarizing = self._maker.summarizing(making)
+        with summarizing.making():
+            text = summarizing.by(*summarizing.arguments)
+            if inspect.isawaitable(text):
+                text = loops.result_of(text, loops.background())
+        summarizing.keep(text)
 
     def _outcome(self, turn: Turn) -> Any:
         """Return the recorded outcome of a turn that was sent before, waiting while it runs."""

@@ -102,6 +102,21 @@ class SignatureChanged(LedgerError):
 
 
 @dataclass(eq=False)
+class SummaryFailed(LedgerError):
+    """Raised when a function that makes summaries fails, or gives no text. Next: mend it, and send again."""
+
+    code: ClassVar[str] = "summary-failed"
+
+    conversation: str
+    by: str
+    reason: str
+
+    def message(self) -> str:
+        told = f"conversation {self.conversation}: {self.by} made no summary: {self.reason}"
+        return f"{told}; no turn was recorded"
+
+
+@dataclass(eq=False)
 class ContentRefused(LedgerError):
     """Raised when a turn has a field that may not be kept, and its store would keep it.
 
@@ -438,11 +453,9 @@ class EventRefused(LedgerError):
 
 
 _AFTER_EVENT_REFUSED = {
-    "event-conflict": "stop writing",
-    "event-after-end": "stop writing",
+    **dict.fromkeys(("event-conflict", "event-after-end"), "stop writing"),
+    **dict.fromkeys(("event-malformed", "event-start"), "mend the event"),
     "event-gap": "send what is missing first",
-    "event-malformed": "mend the event",
-    "event-start": "mend the event",
     "event-unknown": "read from the beginning",
 }
 

@@ -18,6 +18,7 @@ from ledger.turns import commands, content, launching, loops, programs, running
 from ledger.turns.launching import Launch
 from ledger.turns.log import Log
 from ledger.turns.running import Run
+from ledger.turns.summarizing import Summarizing
 from ledger.turns.view import Making, Merge, Record, Siblings, Start, TurnLike, View
 from ledger.views.place import Cursor
 
@@ -128,7 +129,7 @@ class Maker:
         return Merging(merging.arguments(by, answers, inputs), making)
 
     def step(self, making: Making) -> str | None:
-        """Append a turn in the making, or find the turn it repeats; None: it has to wait."""
+        """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""
         if isinstance(making, Start):
             self._log.hold(self._view.world.holder())
         # One step for threads that share this view: who sends next stands behind this turn.
@@ -137,11 +138,16 @@ class Maker:
             if making.repeats is not None:
                 self._log.confirm()  # Who recorded it may have died before it was durable.
                 return making.repeats
-            if making.waits_for is not None:
+            if making.waits_for is not None or making.wants is not None:
                 return None
             if making.moves_view:
                 self._view.cursor = Cursor.branch_of(making.turn)
             return making.turn
+
+    def summarizing(self, making: Making) -> Summarizing:
+        """Return the summary that a turn in the making wants, in the making itself. Raises: store-corrupt."""
+        assert isinstance(making, Start)
+        return Summarizing(self._log, making)
 
     def launch(
         self,

@@ -251,6 +251,12 @@ class TurnBase:
         return [self._other(turn) for turn in history.saw(self._id) if turn in history]
 
     @property
+    def saw_summary(self) -> str | None:
+        """The summary of still earlier turns that it was shown; None: none, or it was taken out since."""
+        summary = self._history.summary_of(self._id)
+        return None if summary is None else summary.text
+
+    @property
     def reads(self) -> list[Self]:
         """A merge: the turns it was made from."""
         named = self._value(self._node.record.reads)

@@ -518,7 +518,7 @@ def _running_turn(world):
         history,
         sent,
         program=program,
-        rule=ledger.all_turns(),
+        shown=history.shown(None, ledger.all_turns()),
         claim=commands.Claim("gone:1:x"),
         now=world.now(),
     )

@@ -34,6 +34,7 @@ from ledger.turns.pool import in_pool
 from ledger.turns.resuming import Resumed
 from ledger.views import Rule
 from ledger.views.place import Sends
+from ledger.views.rules import Chooser
 
 __all__ = ["Conversation", "Stream", "Turn", "drain", "open", "resume_all"]
 
@@ -43,7 +44,7 @@ def open(
     program: Callable[..., Any] | None = None,
     *,
     store: Any = None,
-    context: Rule | None = None,
+    context: Rule | Chooser | None = None,
     sends: Sends = "queue",
     rename: Mapping[str, str] | None = None,
     earlier_without: Sequence[str] = (),

@@ -290,13 +290,27 @@ class Conversation:
                 made, run = job.result()
                 if made:
                     return run
-                await self._changed(blocking.WAIT_S)
+                await self._until_next(start)
 
     async def _make(self, making: Making) -> Turn:
         self._view.refuse_nested()
         while (turn := await self._do(lambda: self._maker.step(making))) is None:
-            await self._changed(blocking.WAIT_S)
+            await self._until_next(making)
         return self._turn(turn)
+
+    async def _until_next(self, making: Making) -> None:
+        """Wait until it is worth asking again: the log changed, or the summary is made that it wants."""
+        if making.wants is None:
+            await self._changed(blocking.WAIT_S)
+            return
+        summarizing = await self._do(lambda: self._maker.summarizing(making))
+        with summarizing.making():
+            if inspect.iscoroutinefunction(summarizing.by):
+                text = await summarizing.by(*summarizing.arguments)
+            else:
+                text = await asyncio.to_thread(summarizing.by, *summarizing.arguments)
+                text = await text if inspect.isawaitable(text) else text
+        await self._do(lambda: summarizing.keep(text))
 
     async def _changed(self, timeout_s: float) -> None:
         await changed(self._log, timeout_s)

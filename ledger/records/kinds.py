@@ -60,6 +60,7 @@ class Turn(_Common, tag="turn"):
     made_by: Payload = ABSENT
     context: Payload = ABSENT
     saw: Payload = ABSENT
+    shown_entries: Payload = ABSENT
     messages: Payload = ABSENT
     source: Payload = ABSENT
     approve: Payload = ABSENT

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -26,9 +26,11 @@ from ledger.errors import (
 )
 from ledger.records import canonical, kinds, times, values
 from ledger.records.kinds import NewRecord, new
-from ledger.views import History, Rule, states
-from ledger.views.nodes import Node
+from ledger.views import History, Shown, signature, states, summaries
+from ledger.views.nodes import SUMMARY, Node
+from ledger.views.signature import Described
 from ledger.views.states import Dead
+from ledger.views.summaries import Wanted
 
 LEASE_S = 30
 """How long a lease lasts."""
@@ -37,32 +39,6 @@ UNATTENDED = ("waiting", "interrupted")
 OWN = "ledger"
 """The `plugin` of the entries this package keeps itself."""
 TITLE = "title"
-ASIDE_NAMES = ("reasoning", "calls")
-ASIDE_PURPOSES = ("reasoning", "tools.calls")
-"""What outputs are called, or are for, that a program may begin to give in the middle of a conversation."""
-
-
-class Described(Protocol):
-    """A program, as far as records go (`turns.programs.Description`)."""
-
-    @property
-    def version(self) -> str:
-        """`sha256:` and 64 hex digits."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
-
-    @property
-    def fields(self) -> list[dict[str, Any]]:
-        """Its inputs and outputs, with direction, purpose and shape."""
-        ...
-
-    def keys(self) -> dict[str, Any]:
-        """Return the keys of its `program` record."""
-        ...
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -126,79 +102,6 @@ def repeated(history: History, request_id: str | None, inputs: Mapping[str, Any]
     return turn
 
 
-def check_signature(
-    history: History,
-    program: Described,
-    parent: str | None,
-    *,
-    rule: Rule,
-    earlier_without: Collection[str] = (),
-) -> None:
-    """Refuse a program whose fields differ from those of the earlier turns that it would be shown.
-
-    Fields that the rule leaves out are not compared. A field of any shape (`{}`) fits every shape. An
-    added output for reasoning or tool calls that `earlier_without` names is accepted. Turns made
-    without a program known here are shown as they are.
-    Raises: conversation-signature.
-    """
-    others = {}
-    for version in history.versions(parent) - {program.version}:
-        known = history.programs.get(version)
-        fields = None if known is None else kinds.mappings(known.fields, known.seq)
-        if fields is not None and fields != program.fields:
-            others[version] = _compared(fields, rule)
-    if not others:  # The usual case.
-        return
-    now = _compared(program.fields, rule)
-    asides = {name for name, field in now.items() if _is_aside(field)}
-    accepted = asides.intersection(earlier_without)
-    found = {version: _differences(was, now, accepted) for version, was in others.items()}
-    if not any(found.values()):  # Decided without a walk along the branch.
-        return
-    shown = {history.node(turn).record.program for turn in history.shown(parent, rule).turns}
-    differences = set().union(*(found[version] for version in found.keys() & shown))
-    if differences:
-        acceptable = all(how == _LACKED and name in asides for how, name in differences)
-        raise SignatureChanged(
-            program=program.name,
-            differences="; ".join(sorted(how.format(name) for how, name in differences)),
-            earlier_without=tuple(sorted(n for _, n in differences)) if acceptable else (),
-        )
-
-
-_LACKED = "earlier turns lack {}"
-
-
-def _differences(
-    was: Mapping[str, Any], now: Mapping[str, Any], accepted: Collection[str]
-) -> set[tuple[str, str]]:
-    """Return how the fields differ: (in words, the field)."""
-    shared = was.keys() & now.keys()
-    return {
-        *(("{} has another shape", name) for name in shared if not _fits(was[name], now[name])),
-        *(("{} is no longer one of its fields", name) for name in was.keys() - now.keys()),
-        *((_LACKED, name) for name in now.keys() - was.keys() - set(accepted)),
-    }
-
-
-def _compared(fields: list[dict[str, Any]], rule: Rule) -> dict[str, dict[str, Any]]:
-    """Return the fields that a rule shows, by name."""
-    named = {str(field.get("name")): field for field in fields}
-    return {name: field for name, field in named.items() if name not in rule.without}
-
-
-def _is_aside(field: Mapping[str, Any]) -> bool:
-    """Say whether a field is an output beside the answer, which earlier turns can be shown without."""
-    aside = field.get("name") in ASIDE_NAMES or field.get("purpose") in ASIDE_PURPOSES
-    return field.get("direction") == "output" and aside
-
-
-def _fits(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    same = was.get("direction") == now["direction"]
-    anything = not was.get("shape") or not now["shape"]
-    return same and (anything or was.get("shape") == now["shape"])
-
-
 # -- commands ------------------------------------------------------------------------------------
 
 
@@ -207,18 +110,21 @@ def start(
     sent: Sent,
     *,
     program: Described,
-    rule: Rule,
+    shown: Shown,
     claim: Claim,
     now: datetime,
     earlier_without: Collection[str] = (),
 ) -> list[NewRecord]:
-    """Start a turn: its program when new, the turn, its first lease. Refuses as `check_signature`."""
-    check_signature(history, program, sent.parent, rule=rule, earlier_without=earlier_without)
-    saw = history.shown(sent.parent, rule).saw
+    """Start a turn: its program when new, the turn, its first lease. Refuses as `signature.check`.
+
+    Args: shown: under its parent, by a rule.
+    """
+    signature.check(history, program, shown, earlier_without=earlier_without)
     at = times.to_text(now)
+    keys = {"saw": shown.saw, "shown_entries": shown.entries or None, **sent.keys()}
     return [
         *_program(history, program, at),
-        new("turn", at, program=program.version, saw=saw, **sent.keys()),
+        new("turn", at, program=program.version, **keys),
         lease(sent.turn, claim, now=now),
     ]
 
@@ -252,8 +158,9 @@ def end(
     until = times.from_text(node.lease.until) if node.lease is not None else None
     renewed = [lease(turn, claim, now=now)] if until is None or until < now else []
     saw = kinds.mappings(node.record.saw)
-    keys = {"turn": turn, "saw": saw, "attempt": claim.attempt, **outcome.keys()}
-    return [*renewed, new("ended", times.to_text(now), **keys)]
+    entries = kinds.payload(node.record.shown_entries)
+    keys = {"turn": turn, "saw": saw, "shown_entries": entries, "attempt": claim.attempt}
+    return [*renewed, new("ended", times.to_text(now), **keys, **outcome.keys())]
 
 
 def fence(history: History, turn: str, claim: Claim) -> Node:
@@ -343,7 +250,7 @@ def check_fields(history: History, turn: str, program: Described) -> None:
     was = {str(f.get("name")): f for f in kinds.mappings(known.fields, known.seq)}
     now = {field["name"]: field for field in program.fields}
     named = was.keys() ^ now.keys() | {
-        n for n in was.keys() & now.keys() if not _fits(was[n], now[n])
+        n for n in was.keys() & now.keys() if not signature.fits(was[n], now[n])
     }
     if named:
         told = f"the turn was sent to a program with other fields: {', '.join(sorted(named))}"
@@ -405,7 +312,9 @@ def settle(
 def _abandoned(history: History, turn: str, said: str | None, *, now: datetime) -> list[NewRecord]:
     node = history.node(turn)
     saw = kinds.payload(node.record.saw, node.seq) or []
-    keys = {"turn": turn, "state": "abandoned", "saw": saw, "partial": said}
+    entries = kinds.payload(node.record.shown_entries, node.seq)
+    keys = {"turn": turn, "state": "abandoned", "saw": saw, "shown_entries": entries}
+    keys["partial"] = said
     return [new("ended", times.to_text(now), attempt=max(node.attempt, 1), **keys)]
 
 
@@ -416,15 +325,35 @@ def record(
     *,
     program: Described,
     saw: list[dict[str, Any]],
+    entries: list[int] | None = None,
     now: datetime,
 ) -> list[NewRecord]:
-    """Record a turn made elsewhere, or by a merge: the turn and its end, in one append."""
-    at = times.to_text(now)
+    """Record a turn made elsewhere, or by a merge: the turn and its end, in one append.
+
+    Args: entries: the places of the entries that it was shown.
+    """
+    at, what = times.to_text(now), {"saw": saw, "shown_entries": entries or None}
     return [
         *_program(history, program, at),
-        new("turn", at, program=program.version, saw=saw, **sent.keys()),
-        new("ended", at, turn=sent.turn, saw=saw, attempt=1, **outcome.keys()),
+        new("turn", at, program=program.version, **what, **sent.keys()),
+        new("ended", at, turn=sent.turn, **what, attempt=1, **outcome.keys()),
     ]
+
+
+def summarize(
+    history: History, wanted: Wanted, text: str, made_by: Mapping[str, Any], *, now: datetime
+) -> list[NewRecord]:
+    """Keep a summary at the last turn it stands for; nothing where one of the same turns is kept already,
+    or where one of them was taken out since."""
+    turns = wanted.turns
+    if not all(turn in history and history.node(turn).done for turn in turns):
+        return []
+    here = [place for place, entry in history.summaries.items() if entry.turn == turns[-1]]
+    kept = (summaries.at(history, place) for place in here)
+    if any(s is not None and (s.turns, s.name) == (turns, wanted.name) for s in kept):
+        return []
+    plugin, kind = SUMMARY
+    return entry(plugin, kind, wanted.data(text, made_by), now=now, turn=turns[-1])
 
 
 def move_head(history: History, turn: str, *, now: datetime) -> list[NewRecord]:

@@ -64,7 +64,11 @@ class Running:
         self._lock = threading.Lock()
 
     def earlier(self) -> list[dict[str, Any]]:
-        """Return what the turn is shown: a dict per earlier turn, its inputs and outputs by name."""
+        """Return what the turn is shown: a dict per earlier turn, its inputs and outputs by name.
+
+        Under `compacted(...)` the first may stand for many turns: `{"summary": text}`. With `steps=True` each
+        has its tool calls under `steps`.
+        """
         return self._earlier()
 
     def note(self, *, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:

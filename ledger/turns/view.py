@@ -22,9 +22,10 @@ from ledger.turns.helping import Remembering
 from ledger.turns.judging import Judge
 from ledger.turns.log import Log
 from ledger.turns.world import SYSTEM, World
-from ledger.views import History, Rule, all_turns
+from ledger.views import History, Rule, all_turns, signature
 from ledger.views.place import Cursor, Place, Sends
 from ledger.views.states import Dead, State
+from ledger.views.summaries import Wanted
 
 
 class IsTurn(Protocol):
@@ -254,6 +255,8 @@ class Making(ABC):
         """The turn that was already made for the same request."""
         self.waits_for: str | None = None
         """The running turn to wait for before asking again."""
+        self.wants: Wanted | None = None
+        """The summary to make before asking again."""
         self.cancelled = False
         """Whether it is no longer wanted: nothing is recorded then."""
 
@@ -268,7 +271,8 @@ class Making(ABC):
         return True
 
     def decide(self, history: History) -> list[NewRecord]:
-        """Return the records to append; none while it repeats a turn or waits for one.
+        """Return the records to append; none while it repeats a turn, waits for one, or wants
+        a summary.
 
         Raises: turn-stopped: it was cancelled before it was recorded.
         """
@@ -276,6 +280,7 @@ class Making(ABC):
             raise Cancelled(turn=self.turn)
         if self.turn in history:
             raise RuntimeError(f"turn {self.turn} was recorded already; a send is made once")
+        self.wants = None
         self.repeats = self._repeats(history)
         if self.repeats is not None:
             return []
@@ -328,6 +333,8 @@ class Start(Making):
         self._under = under
         self.claim = view.claim()
         """This process's claim on the turn."""
+        self.summarized = False
+        """Whether a summary was made for it: one is all that it has made, whatever its rule says next."""
         self.settings = dict(settings)
         """What the program finds in `current().settings`."""
 
@@ -366,23 +373,30 @@ class Start(Making):
         return commands.repeated(history, self._request_id, self._inputs)
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
+        view = self.view
+        shown = history.shown(parent, view.rule, foresee=not self.summarized)
+        if shown.wants is not None and not self.summarized:
+            # Refused before anything is paid for a summary.
+            signature.check(history, self._program, shown, earlier_without=view.earlier_without)
+            self.wants = shown.wants
+            return []
         sent = Sent(
             turn=self.turn,
             parent=parent,
             inputs=self._inputs,
             request_id=self._request_id,
-            approve=approving.recorded(self.view.approve),
-            remembers=self.view.remembering.recorded(),
+            approve=approving.recorded(view.approve),
+            remembers=view.remembering.recorded(),
             settings=self._settings or None,
         )
         return commands.start(
             history,
             sent,
             program=self._program,
-            rule=self.view.rule,
+            shown=shown,
             claim=self.claim,
-            now=self.view.world.now(),
-            earlier_without=self.view.earlier_without,
+            now=view.world.now(),
+            earlier_without=view.earlier_without,
         )
 
 
@@ -430,13 +444,20 @@ class Record(Making):
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         self._sent.parent = parent
+        entries: list[int] = []
         if self._saw is None:
-            saw = history.shown(parent, self.view.rule).saw
+            shown = history.shown(parent, self.view.rule)
+            saw, entries = shown.saw, shown.entries
         else:
             saw = [{"call": self.view.find(history, turn)} for turn in self._saw]
-        now = self.view.world.now()
         return commands.record(
-            history, self._sent, self._outcome, program=self.program, saw=saw, now=now
+            history,
+            self._sent,
+            self._outcome,
+            program=self.program,
+            saw=saw,
+            entries=entries,
+            now=self.view.world.now(),
         )
 
 

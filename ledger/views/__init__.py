@@ -1,8 +1,21 @@
 """What the records of a conversation mean. Pure: no clock, no disk, no chance."""
 
-from ledger.views.context import Rule, Shown, all_turns, last_turns
+from ledger.views.context import Shown
 from ledger.views.history import History
 from ledger.views.lineage import Lineage
 from ledger.views.place import Place
+from ledger.views.rules import Rule, all_turns, compacted, last_turns, only, pipeline, within
 
-__all__ = ["History", "Lineage", "Place", "Rule", "Shown", "all_turns", "last_turns"]
+__all__ = [
+    "History",
+    "Lineage",
+    "Place",
+    "Rule",
+    "Shown",
+    "all_turns",
+    "compacted",
+    "last_turns",
+    "only",
+    "pipeline",
+    "within",
+]

@@ -1,4 +1,4 @@
-"""What a turn is shown, and how that is recorded: `saw`.
+"""What a turn is shown, and how that is recorded: `saw`, and `shown_entries` for a summary.
 
 A record must not grow with the conversation, so a turn that saw exactly what its parent saw, and
 then the parent, says so in two entries: `[{"saw_of": parent}, <the parent's entry>]`. To know it
@@ -6,122 +6,125 @@ without expanding the parent's whole list each time, `_saw_line` proves by induc
 links: a turn saw the whole line up to a turn when its own entries are the end of that line and the
 turn it links to saw the rest. What was proven is kept in the tree by rule, for turns that ended
 only: their `saw` changes no more. The line itself changes when a turn ends late, with children: the
-fold then empties `proven` (`history._ended`); these two must stay in step.
+fold then empties `proven` (`history._ended`); these two must stay in step. Other rules compare as many
+entries as they show.
 
 A list of one entry is written as it is: the short form would be the longer one, and other writers
 do the same. After a merge, which saw none of its line, the next turn links to the nearest turn that did,
 and names the merge and what lies between: the record stays as short.
+
+A summary is no entry of `saw`, since it is no turn: the place of its entry stands in `shown_entries`, in
+each record anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds
-from ledger.views.nodes import Node, Tree, mapping, payload
+from ledger.views import summaries
+from ledger.views.earlier import Earlier, Entry, entry_of, row_of
+from ledger.views.nodes import Node, Tree, payload
 from ledger.views.place import nearest_done
+from ledger.views.rules import Pick, Rule, Window
+from ledger.views.summaries import Summary, Wanted
 
-Entry = dict[str, Any]
-"""One entry of `saw`: `{"call": id}`, with `without` (sorted names) when fields were left out."""
-
-
-# -- which turns are shown -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Which earlier turns a new turn is shown. Made by `all_turns` and `last_turns`."""
-
-    last: int | None = None
-    """How many, at most; None: all."""
-    without: tuple[str, ...] = ()
-    """The names of the fields that are left out, sorted, each once."""
-
-
-def all_turns(*, without: Iterable[str] = ()) -> Rule:
-    """Show every `done` turn of the branch, without the named fields."""
-    return Rule(None, _names(without))
-
-
-def last_turns(n: int, *, without: Iterable[str] = ()) -> Rule:
-    """Show the last n `done` turns of the branch, without the named fields. Raises: ValueError."""
-    if type(n) is not int or n < 0:
-        raise ValueError(f"last_turns takes a whole number that is not negative, not {n!r}")
-    return Rule(n, _names(without))
-
-
-def _names(without: Iterable[str]) -> tuple[str, ...]:
-    names = list(without)
-    if isinstance(without, str) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"without takes a list of names, not {without!r}")
-    return tuple(sorted(set(names)))
+# -- what a new turn is shown ----------------------------------------------------------------------
 
 
 class Shown:
-    """What a turn under a parent is shown by a rule; each part is made when it is asked for."""
+    """What a turn under a parent is shown by a rule; each part is made when it is asked for, once.
 
-    def __init__(self, tree: Tree, parent: str | None, rule: Rule) -> None:
+    A rule's own functions are asked then, and what they raise is raised.
+    """
+
+    def __init__(
+        self, tree: Tree, parent: str | None, rule: Rule, *, foresee: bool = False
+    ) -> None:
         self._tree = tree
-        self._rule = rule
-        newest = nearest_done(tree, parent)
-        self._newest = newest if rule.last != 0 else None
+        self._foresee = foresee
+        self._newest = nearest_done(tree, parent)
+        self.parent = parent
+        """The turn that it continues; None: it is a first turn."""
+        self.rule = rule
 
-    @cached_property
+    @property
     def turns(self) -> list[str]:
         """The turns shown, oldest first."""
-        return [node.id for node in self._nodes]
+        return [turn.id for turn in self.earlier]
+
+    @cached_property
+    def earlier(self) -> list[Earlier]:
+        """The turns shown, oldest first, as rules see them."""
+        return list(self._pick.turns)[::-1]
+
+    @property
+    def summary(self) -> Summary | None:
+        """The summary that is shown before them. Its `text` is None where it is still to be made."""
+        return self._pick.summary
+
+    @property
+    def wants(self) -> Wanted | None:
+        """The summary that is to be made before the turn is sent."""
+        return self._pick.wants
+
+    @property
+    def entries(self) -> list[int]:
+        """The places of the entries that are shown: that of the summary."""
+        return [self.summary.seq] if self.summary is not None and self.summary.seq else []
 
     @cached_property
     def saw(self) -> list[Entry]:
         """The entries for the new turn's record, in the short form where it applies."""
-        newest, rule = self._newest, self._rule
-        if rule.last is None:
-            return self._line_entries()
-        entries = [_entry(node, rule) for node in self._nodes]
-        if newest is None or len(entries) < 2:
+        newest, rule = self._newest, self.rule
+        if isinstance(rule, Window) and rule.last is None:
+            return self._line_entries(rule)
+        entries = [turn.entry for turn in self.earlier]
+        if newest is None or len(entries) < 2 or entries[-1]["call"] != newest:
             return entries
         same = _saw_exactly(self._tree, newest, entries[:-1])
-        return _short(self._tree.nodes[newest], rule) if same else entries
+        return [{"saw_of": newest}, entries[-1]] if same else entries
 
-    def _line_entries(self) -> list[Entry]:
+    def _line_entries(self, rule: Window) -> list[Entry]:
         """Link to the nearest turn that saw the whole line before it, and name those after it.
 
         That is the parent, but after turns that saw something else, such as merges.
         """
         named: list[Entry] = []
         for node in _line(self._tree, self._newest):
-            named.append(_entry(node, self._rule))
+            named.append(_entry(node, rule))
             before = _before(self._tree, node.id)
-            if before is not None and _saw_line(self._tree, self._rule, node.id, before):
+            if before is not None and _saw_line(self._tree, rule, node.id, before):
                 return [{"saw_of": node.id}, *reversed(named)]
         return named[::-1]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One fresh dict per shown turn, oldest first: its inputs and outputs by name.
+        """What `earlier()` gives: the summary's row, if there is one, then one fresh dict per shown turn,
+        oldest first: its inputs and outputs by name.
 
         Raises: store-corrupt: one of these fields does not decode.
         """
-        left_out = set(self._rule.without)
-        return [
-            {name: value for name, value in _fields(node).items() if name not in left_out}
-            for node in self._nodes
-        ]
+        first = [self.summary.row] if self.summary is not None else []
+        return [*first, *(turn.row for turn in self.earlier)]
 
-    @property
-    def _nodes(self) -> list[Node]:
-        upward = _line(self._tree, self._newest)
-        return list(islice(upward, self._rule.last))[::-1]
+    @cached_property
+    def _pick(self) -> Pick:
+        line = (Earlier(self._tree, node) for node in _line(self._tree, self._newest))
+        return self.rule.pick(Pick(line, self._tree.summaries, self._foresee))
 
 
-def shown(tree: Tree, parent: str | None, rule: Rule) -> Shown:
-    """Return what a turn under `parent` (None: a first turn) is shown. Raises: turn-unknown."""
-    return Shown(tree, parent, rule)
+def shown(tree: Tree, parent: str | None, rule: Rule, *, foresee: bool = False) -> Shown:
+    """Return what a turn under `parent` (None: a first turn) is shown.
+
+    Args: foresee: take a summary that is to be made first as made; else the turns are shown in its place.
+    Raises: turn-unknown.
+    """
+    return Shown(tree, parent, rule, foresee=foresee)
 
 
 def _line(tree: Tree, turn: str | None) -> Iterator[Node]:
@@ -133,35 +136,14 @@ def _before(tree: Tree, turn: str) -> str | None:
     return nearest_done(tree, tree.nodes[turn].parent)
 
 
-def _fields(node: Node) -> dict[str, Any]:
-    return {**mapping(node.record, "inputs"), **mapping(node.ended, "outputs")}
-
-
-def _entry(node: Node, rule: Rule) -> Entry:
-    """Return how a turn is named in `saw`: with the fields left out that it really has."""
-    without = _left_out(node, rule.without) if rule.without else []
-    return {"call": node.id, "without": without} if without else {"call": node.id}
-
-
-def _left_out(node: Node, names: tuple[str, ...]) -> list[str]:
-    """Return the names that a turn has. A damaged field has none: it cannot be shown anyway."""
-    has: set[str] = set()
-    for record, field in ((node.record, "inputs"), (node.ended, "outputs")):
-        try:
-            has.update(mapping(record, field))
-        except StoreCorrupt:
-            continue
-    return [name for name in names if name in has]
+def _entry(node: Node, rule: Window) -> Entry:
+    return entry_of(node, rule.without, steps=rule.steps)
 
 
 # -- the short form --------------------------------------------------------------------------------
 
 
-def _short(parent: Node, rule: Rule) -> list[Entry]:
-    return [{"saw_of": parent.id}, _entry(parent, rule)]
-
-
-def _saw_line(tree: Tree, rule: Rule, turn: str, upto: str | None) -> bool:
+def _saw_line(tree: Tree, rule: Window, turn: str, upto: str | None) -> bool:
     """Say whether a turn saw exactly the done turns from the root to `upto`, shown by the rule.
 
     A "no" is not kept: it costs no more than the long list that is then written.
@@ -247,17 +229,34 @@ def saw(tree: Tree, turn: str) -> list[str]:
 def rows(tree: Tree, turn: str) -> list[dict[str, Any]]:
     """Return what a turn was shown, as recorded: fresh dicts of inputs and outputs by name, oldest first.
 
-    What is not known any more is left out. Raises as `expand`.
+    A summary that it was shown comes first. What is not known any more is left out. Raises as `expand`.
     """
-    found = []
+    summary = summary_of(tree, turn)
+    found = [summary.row] if summary is not None else []
     for entry in expand(tree, turn):
         node = tree.nodes.get(entry.get("call", ""))
-        if node is None or not node.done:
-            continue
-        names = entry.get("without")
-        left_out = set(names) if isinstance(names, list) else set()
-        found.append({name: v for name, v in _fields(node).items() if name not in left_out})
+        if node is not None and node.done:
+            found.append(row_of(node, entry))
     return found
+
+
+def shown_entries(node: Node) -> list[int]:
+    """Return the places of the entries that a turn was shown: `ended`'s, else `turn`'s. Raises: store-corrupt."""
+    for record in (node.ended, node.record):
+        if record is not None and kinds.has(record.shown_entries):
+            value = payload(record, "shown_entries")
+            if isinstance(value, list):
+                return [place for place in value if type(place) is int]
+    return []
+
+
+def summary_of(tree: Tree, turn: str) -> Summary | None:
+    """Return the summary that a turn was shown; None: none, or it was taken out since.
+
+    Raises: turn-unknown, store-corrupt.
+    """
+    found = (summaries.at(tree, place) for place in shown_entries(tree.node(turn)))
+    return next((summary for summary in found if summary is not None), None)
 
 
 def followed(tree: Tree, turn: str) -> Saw | None:

@@ -16,6 +16,7 @@ import msgspec
 
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds
+from ledger.views.context import Shown
 from ledger.views.history import History
 from ledger.views.nodes import Node, model_of, readable_reads
 from ledger.views.states import Dead
@@ -38,14 +39,37 @@ class Rendered(msgspec.Struct, frozen=True):
     saw: list[dict[str, Any]]
     """The entries of its record."""
     rows: list[dict[str, Any]]
-    """Each earlier turn's inputs and outputs by name, in order: what `earlier()` gives."""
+    """Each earlier turn's inputs and outputs by name, in order: what `earlier()` gives. A summary's row is
+    the first, `{"summary": text}`; its text is None where it is still to be made."""
+    summary: str | None = None
+    """The text of the summary that it would be shown; None: none, or it is still to be made."""
+    shown_entries: list[int] = []
+    """The places of the entries that it would be shown: that of the summary."""
+    to_summarize: list[str] = []
+    """The turns that a summary would be made of first: those it is to stand for, by id."""
 
     def __str__(self) -> str:
         lines = []
+        if self.to_summarize:
+            lines.append(f"first a summary is made of {len(self.to_summarize)} turns")
         for number, row in enumerate([*self.rows, self.inputs] if self.inputs else self.rows, 1):
             label = "next" if number > len(self.rows) else f"{number:>4}"
             lines += [f"{label}  {name}: {one_line(value, 100)}" for name, value in row.items()]
         return "\n".join(lines) or "nothing"
+
+
+def rendered(shown: Shown, inputs: dict[str, Any]) -> Rendered:
+    """Return what a next turn would be shown. Args: shown: foreseen."""
+    summary, wants = shown.summary, shown.wants
+    return Rendered(
+        parent=shown.parent,
+        inputs=inputs,
+        saw=list(shown.saw),
+        rows=shown.rows,
+        summary=summary.text if summary is not None else None,
+        shown_entries=shown.entries,
+        to_summarize=list(wants.turns) if wants is not None else [],
+    )
 
 
 class Tree(msgspec.Struct, frozen=True):

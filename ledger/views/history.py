@@ -18,7 +18,9 @@ from typing import Any, Self
 
 from ledger.records import kinds
 from ledger.views import branches, context, lineage, place, states
-from ledger.views.nodes import Node, Step, Tree, reads
+from ledger.views.nodes import SUMMARY, Node, Step, Tree, reads
+from ledger.views.rules import Rule
+from ledger.views.summaries import Summary
 
 _NOBODY: states.Dead = frozenset()
 
@@ -141,7 +143,7 @@ class History(Tree):
         return context.saw(self, turn)
 
     def rows(self, turn: str) -> list[dict[str, Any]]:
-        """Return what a turn was shown, as recorded: inputs and outputs by name, oldest first."""
+        """Return what a turn was shown, as recorded: a summary, then inputs and outputs by name, oldest first."""
         return context.rows(self, turn)
 
     def reads(self, turn: str) -> list[str]:
@@ -170,9 +172,16 @@ class History(Tree):
         """Decide where a new turn goes: continuing `at`, or the head when that is None."""
         return place.place(self, at, now=now, sends=sends, dead=dead)
 
-    def shown(self, parent: str | None, rule: context.Rule) -> context.Shown:
-        """Return what a turn under `parent` (None: a first turn) is shown by a rule."""
-        return context.shown(self, parent, rule)
+    def shown(self, parent: str | None, rule: Rule, *, foresee: bool = False) -> context.Shown:
+        """Return what a turn under `parent` (None: a first turn) is shown by a rule.
+
+        Args: foresee: take a summary that is to be made first as made.
+        """
+        return context.shown(self, parent, rule, foresee=foresee)
+
+    def summary_of(self, turn: str) -> Summary | None:
+        """Return the summary that a turn was shown; None: none, or it was taken out. Raises: store-corrupt."""
+        return context.summary_of(self, turn)
 
 
 # -- the fold, one function per kind ---------------------------------------------------------------
@@ -250,9 +259,13 @@ def _unreadable(tree: Tree, _record: kinds.Unreadable, seq: int) -> None:
     tree.unreadable.append(seq)
 
 
-def _entry(tree: Tree, record: kinds.Entry, _seq: int) -> None:
-    if record.turn is None or record.turn in tree.nodes:
-        tree.kept.setdefault((record.plugin, record.entry), []).append(record)
+def _entry(tree: Tree, record: kinds.Entry, seq: int) -> None:
+    if record.turn is not None and record.turn not in tree.nodes:
+        return
+    name = record.plugin, record.entry
+    tree.kept.setdefault(name, []).append(record)
+    if name == SUMMARY:
+        tree.summaries[seq] = record
 
 
 _FOLD: dict[type, Callable[[Tree, Any, int], None]] = {

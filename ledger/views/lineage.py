@@ -1,8 +1,9 @@
 """Where an answer comes from: what its turn saw and read, and what those rested on, and so on.
 
-A turn's answer rests on the turns that it was shown (`saw`) and those that it merged (`read`).
-Lists of `saw` are linked (`saw_of`), so the walks below go over two kinds of places, answers and
-lists, each visited once: linear in the size of the records, however long the expanded lists are.
+A turn's answer rests on the turns that it was shown (`saw`), those that it merged (`read`), and those for
+which a summary stands that it was shown (`summary`).
+Lists of `saw` are linked (`saw_of`), so the walks below go over three kinds of places, answers,
+lists and summaries, each visited once: linear in the size of the records, however long the expanded lists are.
 `rests_on` walks from an answer down, `influenced` from an answer up; they must stay in step.
 
 One turn's damage must not hide the others': on these walks a field that does not read adds nothing.
@@ -18,11 +19,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ledger.errors import StoreCorrupt
+from ledger.views import summaries
 from ledger.views.branches import branch
-from ledger.views.context import followed, saw
-from ledger.views.nodes import Tree, model_of, payload, readable_reads, reads
+from ledger.views.context import followed, saw, shown_entries
+from ledger.views.nodes import Node, Tree, model_of, payload, readable_reads, reads
 
-How = Literal["saw", "read", "through"]
+How = Literal["saw", "read", "summary", "through"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,10 @@ class Rest:
 
     turn: str
     how: How
-    """`saw`: it was shown. `read`: it was merged. `through`: another such turn saw or read it."""
+    """`saw`: it was shown. `read`: it was merged. `summary`: it is one of those for which a shown summary stands.
+    `through`: another such turn rests on it so."""
     through: str | None = None
-    """The turn that saw or read it itself, on a shortest way; None unless `how` is `through`."""
+    """The turn that rests on it itself, on a shortest way; None unless `how` is `through`."""
 
 
 class Lineage:
@@ -60,6 +63,14 @@ class Lineage:
         return reads(self._tree, self._node)
 
     @cached_property
+    def summaries(self) -> list[int]:
+        """The places in the log of the summaries that it was shown, also of those taken out since.
+
+        Raises: store-corrupt.
+        """
+        return shown_entries(self._node)
+
+    @cached_property
     def made_by(self) -> dict[str, Any] | None:
         """The program that merged (`name`, `version`, `call`), or None. Raises: store-corrupt."""
         value = payload(self._node.record, "made_by")
@@ -69,7 +80,7 @@ class Lineage:
     def rests_on(self) -> list[Rest]:
         """Every turn on which its answer rests, each once, in log order; not itself.
 
-        A turn that it both saw and read says `saw`.
+        Of `saw`, `read` and `summary` the first that is true is told.
         """
         return self._closure[0]
 
@@ -94,6 +105,7 @@ class Lineage:
             "ancestors": self.ancestors,
             "saw": self.saw,
             "read": self.read,
+            "summaries": self.summaries,
             "made_by": self.made_by,
             "rests_on": [
                 {"turn": rest.turn, "how": rest.how, "through": rest.through}
@@ -120,7 +132,7 @@ def rests_on(tree: Tree, turn: str) -> tuple[list[Rest], list[str]]:
     """Return the turns on which an answer rests, in log order, and ids that are no turns here."""
     found: dict[str, Rest] = {}
     missing: dict[str, None] = {}
-    opened: set[str] = set()
+    opened: set[str | int] = set()
     queue = deque([turn])
     while queue:
         user = queue.popleft()
@@ -134,8 +146,9 @@ def rests_on(tree: Tree, turn: str) -> tuple[list[Rest], list[str]]:
     return rests, list(missing)
 
 
-def _uses(tree: Tree, user: str, opened: set[str]) -> Iterator[tuple[How, str]]:
-    """Yield what a turn saw, then what it read, but for the lists that were opened before."""
+def _uses(tree: Tree, user: str, opened: set[str | int]) -> Iterator[tuple[How, str]]:
+    """Yield what a turn saw, then what it read, then what its summary stands for, but for the lists and
+    summaries that were opened before."""
     link: str | None = user
     while link is not None and link not in opened:
         opened.add(link)
@@ -147,11 +160,25 @@ def _uses(tree: Tree, user: str, opened: set[str]) -> Iterator[tuple[How, str]]:
         link = own.of if own is not None else None
     for read in readable_reads(tree, tree.nodes[user]):
         yield "read", read
+    for place in _summaries_of(tree, tree.nodes[user]):
+        summary = summaries.at(tree, place) if place not in opened else None
+        opened.add(place)
+        for turn in summary.turns if summary is not None else ():
+            yield "summary", turn
+
+
+def _summaries_of(tree: Tree, node: Node) -> list[int]:
+    try:
+        return shown_entries(node)
+    except StoreCorrupt:
+        return []
 
 
 def influenced(tree: Tree, turn: str) -> list[str]:
     """Return the turns whose answers rest on a turn's, in log order. Reads every turn's list."""
     named, linked, read = _users(tree)
+    stands, shown = _summary_users(tree)
+    told: set[int] = set()
     reached: set[str] = set()
     lists: set[str] = set()
     answers = [turn]
@@ -159,6 +186,10 @@ def influenced(tree: Tree, turn: str) -> list[str]:
         used = answers.pop()
         holders = list(named[used])
         fresh = set(read[used])
+        for place in stands[used]:
+            if place not in told:
+                told.add(place)
+                fresh.update(shown[place])
         while holders:
             holder = holders.pop()
             if holder not in lists:
@@ -188,6 +219,20 @@ def _users(tree: Tree) -> tuple[_Users, _Users, _Users]:
         for used in readable_reads(tree, node):
             read[used].append(node.id)
     return named, linked, read
+
+
+def _summary_users(tree: Tree) -> tuple[defaultdict[str, list[int]], defaultdict[int, list[str]]]:
+    """Return by turn: the summaries that stand for it; and by summary: the turns that were shown it."""
+    stands: defaultdict[str, list[int]] = defaultdict(list)
+    shown: defaultdict[int, list[str]] = defaultdict(list)
+    for node in tree.nodes.values() if tree.summaries else ():
+        for place in _summaries_of(tree, node):
+            shown[place].append(node.id)
+    for place in shown:
+        summary = summaries.at(tree, place)
+        for turn in summary.turns if summary is not None else ():
+            stands[turn].append(place)
+    return stands, shown
 
 
 # -- text for people -------------------------------------------------------------------------------
@@ -228,7 +273,7 @@ def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
 
 
 def _groups(tree: Tree, rests: list[Rest]) -> list[tuple[str, list[str]]]:
-    """Return lines of turns by how they were used: seen together, merged alone, then the rest by
+    """Return lines of turns by how they were used: seen together, merged alone, summarized, then the rest by
     the turn through which they came, the newest first."""
     seen = [rest.turn for rest in rests if rest.how == "saw"]
     passed: dict[int, list[str]] = defaultdict(list)
@@ -237,6 +282,8 @@ def _groups(tree: Tree, rests: list[Rest]) -> list[tuple[str, list[str]]]:
             passed[tree.nodes[rest.through].ordinal].append(rest.turn)
     lines = [("saw", seen)] if seen else []
     lines += [("read", [rest.turn]) for rest in rests if rest.how == "read"]
+    folded = [rest.turn for rest in rests if rest.how == "summary"]
+    lines += [("was shown a summary of", folded)] if folded else []
     return lines + [(f"through turn {by}:", passed[by]) for by in sorted(passed, reverse=True)]
 
 

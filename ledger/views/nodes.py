@@ -30,6 +30,10 @@ Step = (
 """A record made inside a turn, between its start and its end. Of leases: those that give it back."""
 
 
+SUMMARY = ("ledger", "summary")
+"""The plugin and kind of the entries that are summaries."""
+
+
 class Node:
     """One turn: its record, its place in the tree, and what the log says of it since."""
 
@@ -159,6 +163,8 @@ class Tree:
         """The places of what could not be handed out: damaged or void lines."""
         self.kept: dict[tuple[str, str], list[kinds.Entry]] = {}
         """Entries by (plugin, kind of entry), in log order."""
+        self.summaries: dict[int, kinds.Entry] = {}
+        """The entries that are summaries, by place in the log."""
         self.proven: dict[Any, dict[str, str | None]] = {}
         """What `context` has proven, by rule. The fold empties it when that may have changed."""
 

@@ -77,6 +77,28 @@ def assert_valid(lines: list[dict[str, Any]]) -> None:
     assert {n: found for n, line in enumerate(lines, 1) if (found := faults(line))} == {}
 
 
+def test_summaries_and_steps_are_valid():
+    """A summary, the turns that were shown it, and turns shown with their steps pass the schema."""
+
+    def program(message: str) -> str:
+        return ledger.current().tool("look", {}, lambda: str(len(ledger.current().earlier())))
+
+    store = ledger.MemoryStore()
+    rule = ledger.pipeline(
+        ledger.all_turns(steps=True),
+        ledger.compacted(lambda earlier, rows: "a summary", keep_last=1, every=2),
+    )
+    chat = ledger.open("alex", program, store=store, context=rule)
+    assert [chat("x") for _ in range(5)] == ["0", "1", "2", "2", "3"]
+
+    lines = lines_of(store)
+    assert {"saw": [{"call": chat.turn(3).id, "steps": True}]}.items() <= next(
+        line.items() for line in lines if line.get("turn") == chat.turn(4).id
+    )
+    assert any("shown_entries" in line for line in lines)
+    assert_valid(lines)
+
+
 def test_every_kind_that_we_write_is_valid():
     """Turns sent, failed, recorded, merged, renamed and retried; head, title and entries: each line."""
     store = ledger.MemoryStore()

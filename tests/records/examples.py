@@ -59,6 +59,7 @@ NEW: dict[str, dict[str, Any]] = {
         made_by={"name": "merge", "version": HASH, "call": None},
         context={"turns": [OTHER], "without": {OTHER: ["a"]}, "sections": ["s"]},
         saw=SAW,
+        shown_entries=[3],
         messages=MESSAGES,
         source={"format": "x", "conversation": "y", "ids": ["z"]},
         approve=["refund"],

@@ -41,12 +41,13 @@ CODES = {
     "record-too-large",
     "lease-lost",
     "turn-changed",
+    "question-unknown",
+    "summary-failed",
     "request-mismatch",
     "attachment-missing",
     "import-invalid",
     "messages-lossy",
     "event-malformed",
-    "question-unknown",
 }
 
 

@@ -28,7 +28,7 @@ RAW = {
     "program": {"interface", "fields"},
     "turn": {
         *("inputs", "settings", "reads", "made_by", "context", "saw", "messages", "source"),
-        *("approve", "remembers"),
+        *("shown_entries", "approve", "remembers"),
     },
     "lease": set(),
     "ended": {"outputs", "value", "saw", "error", "usage", "messages", "shown_entries"},

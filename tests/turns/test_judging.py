@@ -16,7 +16,7 @@ from ledger.turns import commands, judging, programs
 from ledger.turns.commands import LEASE_S, Outcome, Sent
 from ledger.turns.judging import Judge
 from ledger.turns.log import Log
-from ledger.views import History, Rule
+from ledger.views import History, all_turns
 from tests.stores.support import Unflushed, end, heard, start
 from tests.worlds import START, FakeWorld
 
@@ -297,9 +297,9 @@ def test_a_lease_names_the_boot(world, boot):
     program = programs.recorded({"message": "hi"}, {"result": "yes"})
     sent = Sent(turn=TURN, parent=None, inputs={"message": "hi"})
     history = History()
-    rule = Rule()
+    shown = history.shown(None, all_turns())
     claim = commands.Claim("me", 1, boot)
-    begun = commands.start(history, sent, program=program, rule=rule, claim=claim, now=START)
+    begun = commands.start(history, sent, program=program, shown=shown, claim=claim, now=START)
     world.pass_time(LEASE_S + 1)
     outcome = Outcome(state="failed", error={"type": "E"})
     history.extend(begun)

@@ -54,9 +54,12 @@ def approval(name: Any, site: Any = "p#1", invocation: Any = 1, **keys: Any) -> 
     return new("approval", turn=name, site=site, invocation=invocation, verdict="yes", **keys)
 
 
-def tool(name: Any, state: str = "started", site: Any = "p#1", invocation: Any = 1) -> Record:
+def tool(
+    turn: Any, state: str = "started", site: Any = "p#1", invocation: Any = 1, **keys: Any
+) -> Record:
     """A `tool` record."""
-    return new("tool", turn=name, site=site, invocation=invocation, name="pay", state=state)
+    named = {"name": "pay", **keys}
+    return new("tool", turn=turn, site=site, invocation=invocation, state=state, **named)
 
 
 def done(name: str, parent: str | None = None, **keys: Any) -> list[Record]:

@@ -333,13 +333,15 @@ def saw(records: list[Record], name: str, seen: tuple[str, ...] = ()) -> Any:
     ]
 
 
-def shown(records: list[Record], at: str | None, last: int | None, without: list[str]) -> Any:
+def shown(
+    records: list[Record], at: str | None, last: int | None, without: list[str], steps: bool
+) -> Any:
     """The entries that a turn under `at` saw, written out."""
     line = branch(records, at) if at is not None else []
     answered = [name for name in line if is_done(records, name)]
     if last is not None:
         answered = answered[len(answered) - min(last, len(answered)) :]
-    found = []
+    found: list[Record] = []
     for name in answered:
         begun, ending = start(records, name), end(records, name)
         assert begun is not None
@@ -351,13 +353,19 @@ def shown(records: list[Record], at: str | None, last: int | None, without: list
             for field in fields
         ]
         out = sorted({field for field in without if field in has})
-        found.append({"call": name, "without": out} if out else {"call": name})
+        found.append({"call": name})
+        if out:
+            found[-1]["without"] = out
+        elif steps:
+            found[-1]["steps"] = True
     return found
 
 
-def recorded(records: list[Record], at: str | None, last: int | None, without: list[str]) -> Any:
+def recorded(
+    records: list[Record], at: str | None, last: int | None, without: list[str], steps: bool
+) -> Any:
     """The entries as the record holds them: short when they are what the last one saw, and it."""
-    entries = shown(records, at, last, without)
+    entries = shown(records, at, last, without, steps)
     if len(entries) < 2:
         return entries
     newest = entries[-1]["call"]

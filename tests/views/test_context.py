@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from ledger.errors import StoreCorrupt, TurnUnknown
 from ledger.records import kinds
 from ledger.views import History, Rule, all_turns, context, last_turns
+from ledger.views.rules import Window
 from tests.views import build, oracle
 from tests.views.build import DAMAGED
 
 RULES = st.builds(
-    Rule,
+    Window,
     st.sampled_from([None, None, 0, 1, 2, 3, 9]),
     st.sampled_from([(), (), ("result",), ("m", "result")]),
+    st.sampled_from([False, False, True]),
 )
 
 
@@ -321,10 +323,10 @@ def test_shown_matches_its_twin(records, rule):
     for parent in (None, *history.order):
         shown = history.shown(parent, rule)
         names = list(rule.without)
-        entries = oracle.shown(records, parent, rule.last, names)
+        entries = oracle.shown(records, parent, rule.last, names, rule.steps)
 
         assert shown.turns == [entry["call"] for entry in entries]
-        assert shown.saw == oracle.recorded(records, parent, rule.last, names)
+        assert shown.saw == oracle.recorded(records, parent, rule.last, names, rule.steps)
 
 
 @given(build.logs)

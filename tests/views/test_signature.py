@@ -11,7 +11,7 @@ from ledger.errors import SignatureChanged
 from ledger.records import kinds
 from ledger.turns import commands
 from ledger.turns.programs import Description, Program
-from ledger.views import History, all_turns, last_turns
+from ledger.views import History, all_turns, last_turns, signature
 from ledger.views.nodes import MOST_VERSIONS
 from tests.views.build import AT, NOW, ended, turn
 
@@ -49,27 +49,32 @@ NEW = described("new", MESSAGE, RESULT)
 THINKING = described("thinking", MESSAGE, REASONING, RESULT)
 
 
+def check(history: History, program: Any, parent: str | None, *, rule: Any, **how: Any) -> None:
+    """Check a program by what a rule shows under a parent."""
+    signature.check(history, program, history.shown(parent, rule), **how)
+
+
 def test_only_the_turns_that_are_shown_count():
     """A program that fits the last turns may continue when no others are shown."""
     history, parent = branch(OTHER, OLD, OLD)
 
-    commands.check_signature(history, NEW, parent, rule=last_turns(2))
+    check(history, NEW, parent, rule=last_turns(2))
     for rule in (last_turns(3), all_turns()):
         with pytest.raises(SignatureChanged):
-            commands.check_signature(history, NEW, parent, rule=rule)
+            check(history, NEW, parent, rule=rule)
 
 
 def test_turns_without_an_answer_do_not_count():
     """A turn that is not shown, since it has no answer any more, refuses no program."""
     history, parent = branch(OTHER, OLD, states=["abandoned", "done"])
-    commands.check_signature(history, NEW, parent, rule=all_turns())
+    check(history, NEW, parent, rule=all_turns())
 
 
 def test_nothing_shown_refuses_nothing():
     """A program that is shown no turn may continue any."""
     history, parent = branch(OTHER)
-    commands.check_signature(history, NEW, parent, rule=last_turns(0))
-    commands.check_signature(history, NEW, None, rule=all_turns())
+    check(history, NEW, parent, rule=last_turns(0))
+    check(history, NEW, None, rule=all_turns())
 
 
 def test_fields_that_are_left_out_are_not_compared():
@@ -78,10 +83,10 @@ def test_fields_that_are_left_out_are_not_compared():
     history, parent = branch(OLD, described("v", MESSAGE, photo, RESULT))
     now = described("w", MESSAGE, field("photo", "input", {"type": "object"}), RESULT)
 
-    commands.check_signature(history, now, parent, rule=all_turns(without=["photo"]))
-    commands.check_signature(history, NEW, parent, rule=all_turns(without=["photo"]))
+    check(history, now, parent, rule=all_turns(without=["photo"]))
+    check(history, NEW, parent, rule=all_turns(without=["photo"]))
     with pytest.raises(SignatureChanged):
-        commands.check_signature(history, now, parent, rule=all_turns(without=["message"]))
+        check(history, now, parent, rule=all_turns(without=["message"]))
 
 
 def test_added_reasoning_is_accepted_when_named():
@@ -90,9 +95,9 @@ def test_added_reasoning_is_accepted_when_named():
     both = described("both", MESSAGE, REASONING, field("calls", shape={}), RESULT)
     accept = ("reasoning", "calls")
 
-    commands.check_signature(history, both, parent, rule=all_turns(), earlier_without=accept)
+    check(history, both, parent, rule=all_turns(), earlier_without=accept)
     with pytest.raises(SignatureChanged) as caught:
-        commands.check_signature(history, both, parent, rule=all_turns(), earlier_without=["calls"])
+        check(history, both, parent, rule=all_turns(), earlier_without=["calls"])
     assert caught.value.earlier_without == ("reasoning",)
     assert "earlier_without=['reasoning']" in str(caught.value)
 
@@ -101,9 +106,7 @@ def test_an_output_for_reasoning_may_have_any_name():
     """What counts is the name, or what the output is for."""
     history, parent = branch(OLD)
     thoughts = described("v", MESSAGE, field("thoughts", purpose="reasoning"), RESULT)
-    commands.check_signature(
-        history, thoughts, parent, rule=all_turns(), earlier_without=["thoughts"]
-    )
+    check(history, thoughts, parent, rule=all_turns(), earlier_without=["thoughts"])
 
 
 @pytest.mark.parametrize("added", [field("summary"), field("reasoning", "input")])
@@ -112,9 +115,7 @@ def test_no_other_field_is_accepted(added):
     history, parent = branch(OLD)
     program = described("v", MESSAGE, added, RESULT)
     with pytest.raises(SignatureChanged) as caught:
-        commands.check_signature(
-            history, program, parent, rule=all_turns(), earlier_without=[added["name"]]
-        )
+        check(history, program, parent, rule=all_turns(), earlier_without=[added["name"]])
     assert caught.value.earlier_without == ()
     assert "earlier_without" not in str(caught.value)
 
@@ -123,7 +124,7 @@ def test_the_refusal_names_the_way_out_only_where_it_is_one():
     """Where more than reasoning differs, `earlier_without` would not help and is not named."""
     history, parent = branch(OTHER, OLD)
     with pytest.raises(SignatureChanged) as caught:
-        commands.check_signature(history, THINKING, parent, rule=all_turns())
+        check(history, THINKING, parent, rule=all_turns())
     assert caught.value.earlier_without == ()
     assert caught.value.differences == (
         "earlier turns lack message; earlier turns lack reasoning; "
@@ -136,9 +137,10 @@ def test_starting_a_turn_asks_with_the_rule_and_what_is_accepted():
     history, parent = branch(OLD)
     sent = commands.Sent(turn="t9", parent=parent, inputs={})
 
-    def start(**keys: Any) -> list[Any]:
+    def start(rule: Any, **keys: Any) -> list[Any]:
+        shown, claim = history.shown(parent, rule), commands.Claim("h:1:x")
         return commands.start(
-            history, sent, program=THINKING, now=NOW, claim=commands.Claim("h:1:x"), **keys
+            history, sent, program=THINKING, shown=shown, now=NOW, claim=claim, **keys
         )
 
     with pytest.raises(SignatureChanged):
@@ -165,15 +167,16 @@ def test_each_kind_continues_the_others():
     made = [Program(function).description for function in (one, two, three)]
     history, parent = branch(*made)
     for program in made:
-        commands.check_signature(history, program, parent, rule=all_turns())
+        check(history, program, parent, rule=all_turns())
 
 
 def test_where_every_program_fits_the_branch_is_not_walked(monkeypatch):
     """Deciding costs no walk along the branch in the usual case, however long it is."""
     history, parent = branch(*[OLD] * 50, NEW)
+    shown = [history.shown(parent, rule) for rule in (all_turns(), last_turns(3))]
     monkeypatch.setattr(History, "upward", lambda *_: pytest.fail("walked"))
-    commands.check_signature(history, NEW, parent, rule=all_turns())
-    commands.check_signature(history, OLD, parent, rule=last_turns(3))
+    signature.check(history, NEW, shown[0])
+    signature.check(history, OLD, shown[1])
 
 
 # -- the dumb twin
@@ -213,19 +216,17 @@ def test_the_decision_is_that_of_each_shown_turn(turns, fields, last, without, a
     shown = shown if last is None else shown[max(0, len(shown) - last) :]
     refused = any(differs(listed, fields, without, accepted) for listed in shown)
 
-    check = {"rule": rule, "earlier_without": accepted}
+    how: dict[str, Any] = {"rule": rule, "earlier_without": accepted}
     if not refused:
-        commands.check_signature(history, now, parent if turns else None, **check)
+        check(history, now, parent if turns else None, **how)
         return
     with pytest.raises(SignatureChanged) as caught:
-        commands.check_signature(history, now, parent, **check)
+        check(history, now, parent, **how)
     more = caught.value.earlier_without
     helps = not any(differs(listed, fields, without, ALL) for listed in shown)
     assert bool(more) == helps
     if helps:
-        commands.check_signature(
-            history, now, parent, rule=rule, earlier_without=[*accepted, *more]
-        )
+        check(history, now, parent, rule=rule, earlier_without=[*accepted, *more])
 
 
 ALL = ["a", "b", "reasoning", "calls"]
@@ -259,9 +260,9 @@ def test_very_many_programs_are_compared_as_few_are():
     """A branch of more programs than are kept at each turn decides the same."""
     many = [described(f"v{i}", MESSAGE, RESULT) for i in range(MOST_VERSIONS + 5)]
     history, parent = branch(OTHER, *many)
-    commands.check_signature(history, NEW, parent, rule=last_turns(10))
+    check(history, NEW, parent, rule=last_turns(10))
     with pytest.raises(SignatureChanged):
-        commands.check_signature(history, NEW, parent, rule=all_turns())
+        check(history, NEW, parent, rule=all_turns())
 
 
 def test_a_conversation_that_shows_less_takes_a_changed_program():

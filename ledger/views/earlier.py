@@ -1,0 +1,143 @@
+"""An earlier turn as a context rule sees it: what it said, and how a new turn would be shown it.
+
+Nothing is decoded until it is asked for. How a turn is named in `saw` (`entry`) decides what is shown of it
+(`row`), so what was shown can be told from the record alone. Fields left out and steps exclude each other
+there, as for other writers of the format: a turn is shown whole with its steps, or without some fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ledger.errors import StoreCorrupt
+from ledger.records import kinds
+from ledger.views import steps as turn_steps
+from ledger.views.nodes import Node, Tree, mapping, model_of, payload
+
+Entry = dict[str, Any]
+"""One entry of `saw`: `{"call": id}`, with `without` (sorted names) when fields were left out, or `steps`."""
+STEPS = "steps"
+"""The name in a row under which a turn's tool calls stand; a field of that name comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """One earlier turn that is done, as context rules are given it. Read only; values are fresh copies."""
+
+    _tree: Tree
+    _node: Node
+    without: frozenset[str] = frozenset()
+    """The names of the fields that are left out of it, whether it has them or not."""
+    steps: bool = False
+    """Whether it is shown with its tool calls."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._node.id
+
+    @property
+    def ordinal(self) -> int:
+        """Its number among the conversation's turns in log order."""
+        return self._node.ordinal
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What was sent, by name; all of it. Raises: store-corrupt."""
+        return dict(mapping(self._node.record, "inputs"))
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """Every output by name; all of them. Raises: store-corrupt."""
+        return dict(mapping(self._node.ended, "outputs"))
+
+    @property
+    def result(self) -> Any:
+        """The answer, as JSON has it. Raises: store-corrupt."""
+        ended = self._node.ended
+        if ended is not None and kinds.has(ended.value):
+            return payload(ended, "value")
+        program = self._tree.programs.get(self._node.record.program)
+        return self.outputs.get(program.answer if program is not None else "result")
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered, or the one it was sent to."""
+        return model_of(self._node)
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Token counts, summed over every model call inside it. Raises: store-corrupt."""
+        return dict(mapping(self._node.ended, "usage"))
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """Its tool calls that gave something, in order: `name`, `input`, `output`. Raises: store-corrupt."""
+        return tools_of(self._node)
+
+    @property
+    def program(self) -> str:
+        """The version of the program that made it."""
+        return self._node.record.program
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What is shown of it: inputs and outputs by name, less those left out. Raises: store-corrupt."""
+        return row_of(self._node, self.entry)
+
+    @property
+    def entry(self) -> Entry:
+        """How it is named in `saw`: with the fields left out that it really has."""
+        return entry_of(self._node, sorted(self.without), steps=self.steps)
+
+    def leaving_out(self, *names: str) -> Earlier:
+        """Return it without these fields, beside those left out already."""
+        return replace(self, without=self.without.union(names)) if names else self
+
+    def with_steps(self) -> Earlier:
+        """Return it with its tool calls; where fields are left out of it they are not shown."""
+        return replace(self, steps=True)
+
+    def __repr__(self) -> str:
+        return f"<Earlier {self.ordinal} {self.id[-8:]}>"
+
+
+def entry_of(node: Node, names: Collection[str], *, steps: bool = False) -> Entry:
+    """Return how a turn is named in `saw`. Args: names: the fields to leave out, sorted."""
+    without = _had(node, names) if names else []
+    if without:
+        return {"call": node.id, "without": without}
+    return {"call": node.id, "steps": True} if steps else {"call": node.id}
+
+
+def row_of(node: Node, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is shown of a turn that is named so in `saw`. Raises: store-corrupt."""
+    names = entry.get("without")
+    left_out = set(names) if isinstance(names, list) else set()
+    fields = {**mapping(node.record, "inputs"), **mapping(node.ended, "outputs")}
+    row = {name: value for name, value in fields.items() if name not in left_out}
+    if entry.get("steps") is True and not left_out:
+        row.setdefault(STEPS, tools_of(node))
+    return row
+
+
+def tools_of(node: Node) -> list[dict[str, Any]]:
+    """Return a turn's tool calls that gave something, helpers' too, in order. Raises: store-corrupt."""
+    return [
+        {"name": call.name, "input": call.input, "output": call.output}
+        for call in turn_steps.invocations(node)
+        if call.state in ("done", "given")
+    ]
+
+
+def _had(node: Node, names: Collection[str]) -> list[str]:
+    """Return the names that a turn has. A damaged field has none: it cannot be shown anyway."""
+    has: set[str] = set()
+    for record, field in ((node.record, "inputs"), (node.ended, "outputs")):
+        try:
+            has.update(mapping(record, field))
+        except StoreCorrupt:
+            continue
+    return [name for name in names if name in has]
