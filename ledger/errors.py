@@ -44,7 +44,6 @@ class ConversationIdInvalid(LedgerError):
     """Raised when a conversation id cannot be a safe file name. Next: choose another id."""
 
     code: ClassVar[str] = "conversation-id"
-
     conversation: str
     """The id as given, shortened for display."""
     reason: str
@@ -61,7 +60,6 @@ class ConversationUnknown(LedgerError):
     """Raised when a command names a conversation that holds nothing. Next: list what is there."""
 
     code: ClassVar[str] = "conversation-unknown"
-
     conversation: str
     where: str
     """The store."""
@@ -86,7 +84,6 @@ class SignatureChanged(LedgerError):
     """
 
     code: ClassVar[str] = "conversation-signature"
-
     program: str
     differences: str
     earlier_without: tuple[str, ...] = ()
@@ -106,7 +103,6 @@ class SummaryFailed(LedgerError):
     """Raised when a function that makes summaries fails, or gives no text. Next: mend it, and send again."""
 
     code: ClassVar[str] = "summary-failed"
-
     conversation: str
     by: str
     reason: str
@@ -124,7 +120,6 @@ class ContentRefused(LedgerError):
     """
 
     code: ClassVar[str] = "conversation-content"
-
     fields: tuple[str, ...]
     store: str
     """The store's class."""
@@ -142,7 +137,6 @@ class Opaque(LedgerError):
     """Raised when a program has a field whose values have no JSON form. Next: give it a type."""
 
     code: ClassVar[str] = "conversation-opaque"
-
     program: str
     field: str
     reason: str
@@ -162,7 +156,6 @@ class Busy(LedgerError):
     """
 
     code: ClassVar[str] = "conversation-busy"
-
     conversation: str
     turn: str
     state: str = "running"
@@ -201,7 +194,6 @@ class Nested(LedgerError):
     """
 
     code: ClassVar[str] = "conversation-nested"
-
     conversation: str
     turn: str
     """The turn that is running here."""
@@ -223,7 +215,6 @@ class TurnUnknown(LedgerError):
     """Raised when no turn, or more than one, answers to a name. Next: list the turns."""
 
     code: ClassVar[str] = "turn-unknown"
-
     conversation: str
     turn: str
     reason: str = "is not a turn of it"
@@ -237,7 +228,6 @@ class TurnState(LedgerError):
     """Raised when a turn is not in a state that allows what was asked. Next: look at its state."""
 
     code: ClassVar[str] = "turn-state"
-
     turn: str
     state: str
     reason: str
@@ -251,7 +241,6 @@ class TurnWaiting(LedgerError):
     """Raised when a turn has no result yet because it waits for a person. Next: answer it."""
 
     code: ClassVar[str] = "turn-waiting"
-
     turn: str
     questions: tuple[Any, ...] = field(default=(), repr=False)
 
@@ -267,7 +256,6 @@ class TurnUnfinished(LedgerError):
     """
 
     code: ClassVar[str] = "turn-unfinished"
-
     turn: str
     tools: tuple[str, ...]
     """The ids of the tool calls."""
@@ -288,7 +276,6 @@ class TurnChanged(LedgerError):
     """
 
     code: ClassVar[str] = "turn-changed"
-
     turn: str
     left: tuple[str, ...]
     """The recorded steps that it did not come to again: `tool <id>`, `reply <key>`."""
@@ -305,7 +292,6 @@ class QuestionUnknown(LedgerError):
     """Raised when an answer names no question that is open. Next: look at `turn.waiting` for those that are."""
 
     code: ClassVar[str] = "question-unknown"
-
     turn: str
     reason: str
 
@@ -318,7 +304,6 @@ class Cancelled(LedgerError):
     """Raised when the turn was stopped. Next: nothing; somebody asked for it."""
 
     code: ClassVar[str] = "turn-stopped"
-
     turn: str
 
     def message(self) -> str:
@@ -330,7 +315,6 @@ class RequestMismatch(LedgerError):
     """Raised when a request id comes back with other inputs. Next: use a new request id."""
 
     code: ClassVar[str] = "request-mismatch"
-
     turn: str
     request_id: str
 
@@ -349,7 +333,6 @@ class LeaseLost(LedgerError):
     """
 
     code: ClassVar[str] = "lease-lost"
-
     turn: str
     reason: str
 
@@ -362,7 +345,6 @@ class RecordInvalid(LedgerError):
     """Raised when a value cannot be kept exactly. Next: convert it at the path that is named."""
 
     code: ClassVar[str] = "record-invalid"
-
     path: str
     """Where in the record: `inputs.items[3].price`."""
     reason: str
@@ -376,7 +358,6 @@ class RecordTooLarge(LedgerError):
     """Raised when one record is over the size limit. Next: keep bulk as an attachment."""
 
     code: ClassVar[str] = "record-too-large"
-
     size_bytes: int
     limit_bytes: int
 
@@ -404,7 +385,6 @@ class ImportInvalid(LedgerError):
     """Raised when nothing, or contradicting content, would be imported. Next: read the reason."""
 
     code: ClassVar[str] = "import-invalid"
-
     source: str
     reason: str
 
@@ -417,7 +397,6 @@ class MessagesLossy(LedgerError):
     """Raised when a strict conversion would lose something. Next: change that, or convert without `strict`."""
 
     code: ClassVar[str] = "messages-lossy"
-
     format: str
     losses: tuple[str, ...]
     """Each with its place: `messages[3].parts[1]: why`."""
@@ -468,7 +447,6 @@ class StoreConflict(LedgerError):
     """Raised when a conversation is not at the expected position. Next: read, decide again, retry."""
 
     code: ClassVar[str] = "store-conflict"
-
     conversation: str
     expected: int
     found: int
@@ -491,7 +469,6 @@ class StoreGone(LedgerError):
     """Raised when the position to read after is not in this log. Next: forget it, read from 0."""
 
     code: ClassVar[str] = "store-gone"
-
     conversation: str
     after: int
     found: int
@@ -508,7 +485,6 @@ class StoreFailure(LedgerError):
     """Base of what can go wrong at a place in a store: an operation, a path, a reason."""
 
     code: ClassVar[str] = "store-io"
-
     where: str
     """The file or folder, never a record's content."""
     reason: str
@@ -588,7 +564,6 @@ class StoreCorrupt(LedgerError):
     """Raised when the bytes of a record, or of one field of it, do not read. Next: verify the log."""
 
     code: ClassVar[str] = "store-corrupt"
-
     where: str
     seq: int
     reason: str
@@ -604,7 +579,6 @@ class StoreUnsupported(LedgerError):
     """Raised when a store lacks an optional method that was needed. Next: use a store that has it."""
 
     code: ClassVar[str] = "store-unsupported"
-
     store: str
     """The store's class."""
     method: str
