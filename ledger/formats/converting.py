@@ -49,12 +49,31 @@ class Converted:
     """In the order in which they were noticed; empty when all is said."""
 
 
+class Ids(NamedTuple):
+    """What a provider asks of the ids of calls."""
+
+    longest: int = 1 << 20
+    """Characters."""
+    plain: bool = False
+    """Only ASCII letters, digits, `_` and `-`."""
+    once: bool = False
+    """No two calls of a conversation have one id; else no two of one reply."""
+
+
 class Dialect(Protocol):
     """What a dialect is: a module with a name and two functions."""
 
     @property
     def name(self) -> str:
         """The word for it, and the key of what it alone understands under `only`."""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+
+    @property
+    def IDS(self) -> Ids:
+        """What it asks of the ids of calls."""
 
     def to_provider(
         self, messages: list[Message], *, strict: bool = False, read: Read | None = None

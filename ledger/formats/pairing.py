@@ -13,8 +13,8 @@ import hashlib
 import re
 from collections import Counter, deque
 from dataclasses import replace
-from typing import NamedTuple
 
+from ledger.formats.converting import Ids as Ids
 from ledger.formats.converting import Line, Losses, Placed
 from ledger.records.canonical import canonical
 
@@ -25,17 +25,6 @@ _Call = tuple[int, int]
 """Which line, which part of it."""
 _Key = tuple[int, int, int]
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
-
-
-class Ids(NamedTuple):
-    """What a provider asks of the ids of calls."""
-
-    longest: int = 1 << 20
-    """Characters."""
-    plain: bool = False
-    """Only ASCII letters, digits, `_` and `-`."""
-    once: bool = False
-    """No two calls of a conversation have one id; else no two of one reply."""
 
 
 def paired(given: list[Line], ids: Ids, losses: Losses) -> list[Line]:
