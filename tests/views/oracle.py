@@ -258,12 +258,12 @@ def unanswered(records: list[Record], name: str) -> list[Any]:
 
 
 def unfinished(records: list[Record], name: str) -> list[int]:
-    """The places (from 1) of the tools that may have run."""
+    """The places (from 1) of the tools that may have run: nothing known says what came of them."""
     tools = of_turn(records, name, "tool")
     return [
         i + 1
         for i, record in tools
-        if record["state"] == "started"
+        if record["state"] not in ("done", "given", "rerun")
         and not any(j > i and named(other)[:2] == named(record)[:2] for j, other in tools)
     ]
 
