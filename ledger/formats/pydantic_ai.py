@@ -277,25 +277,25 @@ def _prompt(role: str, parts: list[Part], mark: Raw, raw: Raw) -> Message:
 
 def _answer(raw: Raw, path: str, tools: dict[str, str]) -> list[Part]:
     id, content = text_of(raw, "tool_call_id", path), raw.get("content")
-    response, files, mark = _split(content)
+    response, beside, mark = _split(content)
     part = {"type": "tool_call_response", "id": id, "response": response}
     kept = {**beyond(raw, _made_result(id, content, tools)), **mark}
-    return [with_own(part, name, kept), *(_item(one) for one in files)]
+    return [with_own(part, name, kept), *(_item(one) for one in beside)]
 
 
 def _split(content: Any) -> tuple[Any, list[Any], Raw]:
-    """Return a result's value, the files behind it, and the mark it needs to be put together again."""
+    """Return a result's value, what stands from its first file on, and the mark it needs to be put together again."""
     if _is_file(content):
         return None, [content], {"as": "one"}
     if not isinstance(content, list):
         return content, [], {}
     first = next((i for i, one in enumerate(content) if _is_file(one)), len(content))
-    said, files = content[:first], content[first:]
-    if not files or not all(_is_file(one) for one in files):
+    said, beside = content[:first], content[first:]
+    if not beside or not all(isinstance(one, str) or _is_file(one) for one in beside):
         return content, [], {}
     if len(said) == 1 and not isinstance(said[0], list) and said[0] is not None:
-        return said[0], files, {}
-    return said or None, files, {}
+        return said[0], beside, {}
+    return said or None, beside, {}
 
 
 def _is_file(value: Any) -> bool:

@@ -45,18 +45,25 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,10}", fullmatch=True)
-PARTS = st.fixed_dictionaries(
-    {"type": st.just("text"), "content": SAFE_TEXT}
-) | st.fixed_dictionaries(
+TEXT = st.fixed_dictionaries({"type": st.just("text"), "content": SAFE_TEXT})
+CALL = st.fixed_dictionaries(
     {"type": st.just("tool_call"), "id": SAFE_TEXT, "name": SAFE_TEXT, "arguments": VALUES}
 )
+RESULT = st.fixed_dictionaries(
+    {"type": st.just("tool_call_response"), "id": SAFE_TEXT, "response": VALUES}
+)
+
+
+def said(*roles: str, parts: st.SearchStrategy[Any], least: int = 1) -> st.SearchStrategy[Any]:
+    """Return messages of some roles."""
+    listed = st.lists(parts, min_size=least, max_size=2)
+    return st.fixed_dictionaries({"role": st.sampled_from(roles), "parts": listed})
+
+
 MESSAGES = st.lists(
-    st.fixed_dictionaries(
-        {
-            "role": st.sampled_from(["system", "user", "assistant", "tool"]),
-            "parts": st.lists(PARTS, max_size=2),
-        }
-    ),
+    said("system", "developer", "user", parts=TEXT)
+    | said("assistant", parts=TEXT | CALL, least=0)
+    | said("tool", parts=RESULT),
     max_size=4,
 )
 

@@ -273,10 +273,10 @@ strange = st.dictionaries(
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_stands_beside_is_borne(name, data, messages):
     """What another writer left under `only` may make a message odd, but breaks nothing; nothing given is changed."""
+    messages = copy.deepcopy(messages)
     for thing in [*messages, *(part for message in messages for part in message["parts"])]:
         if data.draw(st.booleans()):
             thing["only"] = {name: data.draw(strange)}
-    messages = copy.deepcopy(messages)
     before = copy.deepcopy(messages)
 
     sent = dialects.named(name).to_provider(messages)
