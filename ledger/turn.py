@@ -219,7 +219,7 @@ class TurnBase:
 
     @property
     def usage(self) -> dict[str, int]:
-        """Token counts, summed over every model call inside it."""
+        """Token counts, summed over every model call inside it; none before it ended, or if abandoned."""
         ended = self._node.ended
         return {} if ended is None else kinds.mapping(ended.usage, *self._where)
 

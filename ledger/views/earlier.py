@@ -69,7 +69,10 @@ class Earlier:
 
     @property
     def usage(self) -> dict[str, int]:
-        """Token counts, summed over every model call inside it. Raises: store-corrupt."""
+        """Token counts, summed over every model call inside it; none before it ended, or if abandoned.
+
+        Raises: store-corrupt.
+        """
         return dict(mapping(self._node.ended, "usage"))
 
     @property
