@@ -136,6 +136,7 @@ class Tool(_Common, tag="tool"):
     output_value: Payload = ABSENT
     scope: str | None = None
     raised: str | None = None
+    model: str | None = None
     usage: Payload = ABSENT
     attempt: int = 1
 
@@ -146,6 +147,9 @@ class Reply(_Common, tag="reply"):
     turn: str
     key: str = ""
     response: Payload = ABSENT
+    site: str | None = None
+    scope: str | None = None
+    model: str | None = None
     usage: Payload = ABSENT
     attempt: int = 1
 

@@ -16,7 +16,7 @@ from ledger.records import kinds, times
 from ledger.records.kinds import NewRecord, new
 from ledger.turns import commands
 from ledger.turns.commands import UNATTENDED, Claim
-from ledger.views import History, states
+from ledger.views import History, sites, states
 from ledger.views.nodes import Node
 from ledger.views.states import Dead
 from ledger.views.steps import MADE_UP
@@ -42,7 +42,11 @@ def resume(
     """
     state = history.state(turn, now=now, dead=dead)
     if state not in UNATTENDED:
-        reason = "it runs" if state == "running" else "only a turn that has not ended is resumed"
+        reason = (
+            "another process goes on with it; wait for it, or stop it first"
+            if state == "running"
+            else "only a turn that has not ended is resumed"
+        )
         raise TurnState(turn=turn, state=state, reason=reason)
     if state == "waiting" and (asked := history.unanswered(turn)):
         raise TurnWaiting(turn=turn, questions=tuple(asked))
@@ -52,8 +56,19 @@ def resume(
         *_said(node, results, at, "given", claim.attempt),
         *_said(node, dict.fromkeys(rerun), at, "rerun", claim.attempt),
     ]
-    settled = {(r["site"], r["invocation"]) for r in (*kept, *said) if r["kind"] == "tool"}
-    left = [t for t in history.unfinished(turn) if (t.site or "", t.invocation) not in settled]
+    told = [record for record in (*kept, *said) if record["kind"] == "tool"]
+    settled = {(record["site"], record["invocation"]) for record in told}
+    over = [
+        sites.of_tool(r["site"], r["name"], r["invocation"])
+        for r in told
+        if r["state"] in states.OVER
+    ]
+    left = [
+        tool
+        for tool in history.unfinished(turn)
+        if (tool.site or "", tool.invocation) not in settled
+        and not sites.held(over, tool.site or "")
+    ]
     if left:
         raise TurnUnfinished(turn=turn, tools=tuple(call_name(node, t) for t in left))
     return [*kept, *said, commands.lease(turn, claim, now=now)]
@@ -115,6 +130,7 @@ def answer(
     by: str | None,
     reason: str | None,
     now: datetime,
+    dead: Dead = frozenset(),
 ) -> list[NewRecord]:
     """Answer an open question of a waiting turn: exactly the call that was asked about.
 
@@ -122,7 +138,7 @@ def answer(
     Raises: question-unknown: it was answered, or is none of them. turn-state: the turn does not wait.
     """
     node = history.node(turn)
-    state = history.state(turn, now=now)
+    state = history.state(turn, now=now, dead=dead)
     if state != "waiting":
         raise TurnState(turn=turn, state=state, reason="it waits for no answer")
     asked = _asked(node, question)
@@ -142,18 +158,28 @@ def _asked(node: Node, question: Any) -> dict[str, Any]:
     elif isinstance(question, Mapping):
         fits = [asked for asked in still_open if asked == dict(question)]
     else:
-        fits = [
-            a for a in still_open if question in (a.get("id"), a.get("invocation"), a.get("path"))
-        ]
+        fits = [asked for asked in still_open if _is_named(asked, question)]
     if len(fits) != 1:
         known = states.asked_before(node)
-        answered = isinstance(question, Mapping) and dict(question) in known
+        named = (
+            question is None
+            or (isinstance(question, Mapping) and dict(question) in known)
+            or any(_is_named(asked, question) for asked in known)
+        )
         reason = (
             "that question was answered already"
-            if answered or not still_open
+            if named and not fits
             else "the answer names several questions; name one"
             if fits
             else "the answer names no open question"
         )
         raise QuestionUnknown(turn=node.id, reason=reason)
     return fits[0]
+
+
+def _is_named(asked: Mapping[str, Any], question: Any) -> bool:
+    """Say whether a question is meant by its id, its number or its path."""
+    return any(
+        type(question) is type(name) and question == name
+        for name in (asked.get("id"), asked.get("invocation"), asked.get("path"))
+    )

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import Context, ContextVar, Token
+from contextlib import AbstractContextManager
+from contextvars import Context
 from typing import Any
 
 from ledger.errors import Cancelled, RecordInvalid
 from ledger.records import values
 from ledger.records.values import INTEGER_LIMIT
-from ledger.turns import stepping
+from ledger.turns import here, stepping
+from ledger.turns.here import Here
 from ledger.turns.pieces import Pieces
-from ledger.turns.steps import Effects, Site, Steps
+from ledger.turns.sites import Site
+from ledger.turns.steps import Effects, Steps
+from ledger.views import sites
 
 
 class Running:
@@ -54,7 +57,7 @@ class Running:
         self.steps = steps
         """Where its replies and tool calls are recorded; None: nowhere."""
         self.site = site if site is not None else Site(turn, "")
-        """Where in the tree of calls it is."""
+        """Where in the tree of calls it begins."""
         self.remembering = remembering
         """Who remembers what in its turns (`helping.Remembering`)."""
         self.lookup = lookup
@@ -80,10 +83,13 @@ class Running:
         """
         check_model(model)
         counts = whole_counts(usage or {})
-        self._add(model, counts)
-        stepping.noted(counts)
+        self.count(model, counts)
+        around = here.get()
+        if around is not None and around.notes is not None:
+            around.notes.add(model, counts)
 
-    def _add(self, model: str | None, counts: Mapping[str, int]) -> None:
+    def count(self, model: str | None, counts: Mapping[str, int]) -> None:
+        """Count what was noted: for the turn, and in no step's record."""
         with self._lock:
             if model is not None:
                 self.model = model
@@ -117,7 +123,8 @@ class Running:
         Not promised: that a reply is paid once which came just before the process died.
         """
         steps = self._steps()
-        return stepping.step(steps, lambda: steps.begin_reply(request), call, self._note_again)
+        begin = functools.partial(steps.begin_reply, self.where(), request)
+        return stepping.step(steps, begin, call, self)
 
     def tool(
         self,
@@ -144,11 +151,16 @@ class Running:
         Raises: what `call` raises; record-invalid; turn-stopped, lease-lost, store errors.
         """
         steps = self._steps()
-        begin = functools.partial(steps.begin_tool, self.site, name, input, id=id, effects=effects)
-        return stepping.step(steps, begin, call, self._note_again)
+        site = self.where()
+        begin = functools.partial(steps.begin_tool, site, name, input, id=id, effects=effects)
+        return stepping.step(steps, begin, call, self)
 
-    def _note_again(self, counts: Mapping[str, int]) -> None:
-        self.note(usage=counts)
+    def where(self) -> Site:
+        """Return where in the tree of calls this code is: here, or in a call that was made from here."""
+        around = here.get()
+        if around is None or around.running.steps is not self.steps:
+            return self.site
+        return around.site if sites.holds(self.site.site, around.site.site) else self.site
 
     def _steps(self) -> Steps:
         if self.steps is None:
@@ -186,45 +198,38 @@ def whole_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     return dict(usage)
 
 
-_CURRENT: ContextVar[Running | None] = ContextVar("ledger_current", default=None)
-
-
 def current() -> Running:
     """Return the turn that this code runs in.
 
     Raises: LookupError: no turn is running here.
     """
-    running = _CURRENT.get()
-    if running is None:
+    around = here.get()
+    if around is None:
         raise LookupError("no turn is running here; ledger.current() is for use inside a program")
-    return running
+    return _running(around)
 
 
 def running_turn() -> Running | None:
     """Return the turn that this code runs in and that has not ended, or None."""
-    running = _CURRENT.get()
-    return None if running is None or running.over else running
+    around = here.get()
+    return None if around is None or around.running.over else _running(around)
 
 
-def enter(running: Running) -> Token[Running | None]:
-    """Make a turn the running one of this context, until `leave`."""
+def _running(around: Here) -> Running:
+    running: Running = around.running
+    return running
+
+
+def enter(running: Running) -> None:
+    """Make a turn the running one for the rest of this context."""
     _carry()
-    return _CURRENT.set(running)
+    here.enter(Here(running, running.site))
 
 
-def leave(token: Token[Running | None]) -> None:
-    """Undo `enter`."""
-    _CURRENT.reset(token)
-
-
-@contextmanager
-def within(running: Running) -> Iterator[None]:
+def within(running: Running) -> AbstractContextManager[None]:
     """Be in a call inside the turn."""
-    token = _CURRENT.set(running)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+    around = here.get()
+    return here.being(Here(running, running.site, around.notes if around is not None else None))
 
 
 # -- threads that a program starts -----------------------------------------------------------------
@@ -245,20 +250,18 @@ def _carry() -> None:
 
         @functools.wraps(start)
         def start_inside(thread: threading.Thread) -> None:
-            running = running_turn()
-            if running is not None:
-                thread.run = _inside(running, thread.run)  # type: ignore[method-assign]
+            if running_turn() is not None:
+                thread.run = _inside(here.get(), thread.run)  # type: ignore[method-assign]
             start(thread)
 
         @functools.wraps(submit)
         def submit_inside(
             pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
         ) -> Any:
-            running = running_turn()
-            if running is None:
+            if running_turn() is None:
                 return submit(pool, fn, *args, **kwargs)
             # The pool's own threads serve other turns later: they are started outside this one.
-            work = functools.partial(submit, pool, _inside(running, fn), *args, **kwargs)
+            work = functools.partial(submit, pool, _inside(here.get(), fn), *args, **kwargs)
             return Context().run(work)
 
         start_inside.carries_turns = True  # type: ignore[attr-defined]
@@ -266,13 +269,13 @@ def _carry() -> None:
         setattr(ThreadPoolExecutor, "submit", submit_inside)  # noqa: B010
 
 
-def _inside(running: Running, fn: Callable[..., Any]) -> Callable[..., Any]:
+def _inside(around: Here | None, fn: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(fn)
     def inside(*args: Any, **kwargs: Any) -> Any:
-        token = _CURRENT.set(running)
+        token = here.enter(around)
         try:
             return fn(*args, **kwargs)
         finally:
-            _CURRENT.reset(token)
+            here.leave(token)
 
     return inside

@@ -14,13 +14,15 @@ from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, get_args
 
-from ledger.records import canonical, kinds
+from ledger.records import canonical
 from ledger.turns import callables, current, loops
 from ledger.turns.current import Running
 from ledger.turns.pool import in_pool
 from ledger.turns.programs import Program
-from ledger.turns.steps import Site, Steps
+from ledger.turns.sites import Site
+from ledger.turns.steps import Steps
 from ledger.views import History
+from ledger.views import steps as turn_steps
 
 Mode = Literal["conversation", "turn"]
 Key = tuple[str, str]
@@ -124,11 +126,10 @@ class Helper(Running):
         )
         self._outer = outer
 
-    def note(self, *, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
-        """Add to the token counts of the turn; its model is for the turn's own program to say."""
-        current.check_model(model)
-        self._add(model, current.whole_counts(usage or {}))
-        self._outer.note(usage=usage)
+    def count(self, model: str | None, counts: Mapping[str, int]) -> None:
+        """Count for the turn too; its model is for the turn's own program to say."""
+        super().count(model, counts)
+        self._outer.count(None, counts)
 
     @property
     def stopped(self) -> bool:
@@ -155,10 +156,11 @@ class Call:
         self._program = _program(function)
         _, self._inputs = self._program.bind(args, kwargs)
         name = self._program.description.name
-        scope = canonical.sha256([outer.site.scope, *key_of(function), self._inputs])
+        around = outer.where()
+        scope = canonical.sha256([around.scope, *key_of(function), self._inputs])
         within = {"name": name, "inputs": copy.deepcopy(self._inputs)}
-        place = steps.numbered(outer.site.site, name)
-        site = Site(outer.lookup.new_call(), place, scope, within)
+        place = steps.numbered(around.site, name)
+        site = Site(outer.lookup.new_call(), place, scope, within, around.making)
         self._memory = outer.remembering.helpers.get(key_of(function))
         self._shown = self._remembered(outer) if self._memory is not None else []
         rows = [row for _, row in self._shown]
@@ -203,24 +205,14 @@ def _program(function: Callable[..., Any]) -> Program:
 
 
 def earlier_calls(history: History, turn: str) -> list[dict[str, Any]]:
-    """Return the helpers' calls in the turns that are done before a turn, by their last attempts."""
+    """Return the helpers' calls in the turns that are done before a turn."""
     parent = history.node(turn).parent
     found = []
     for before in history.branch(parent) if parent is not None else []:
         node = history.node(before)
         if node.ended is None or not node.done:
             continue
-        for call in node.calls:
-            if call.attempt == node.ended.attempt:
-                where = call.seq, f"turn {before}"
-                found.append(
-                    {
-                        "call": call.call,
-                        "program": kinds.mapping(call.program, *where),
-                        "lmcc": kinds.mapping(call.lmcc, *where),
-                        "tools": kinds.mappings(call.tools, *where),
-                    }
-                )
+        found += [turn_steps.call_said(call) for call in turn_steps.calls(node)]
     return found
 
 

@@ -19,7 +19,8 @@ from ledger.turns.pieces import Pieces
 from ledger.turns.programs import Program
 from ledger.turns.running import Run
 from ledger.turns.scribe import Scribe
-from ledger.turns.steps import Site, Steps
+from ledger.turns.sites import Site
+from ledger.turns.steps import Steps
 from ledger.turns.view import View
 from ledger.views import History
 

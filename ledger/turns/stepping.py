@@ -10,49 +10,45 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from ledger.errors import TurnChanged
-from ledger.turns import loops
+from ledger.turns import here, loops
 from ledger.turns import steps as making
+from ledger.turns.here import Notes
 from ledger.turns.pool import in_pool
-from ledger.turns.steps import Begun, InTheWay, Steps
+from ledger.turns.steps import Begun, InTheWay, Paused, Steps
 
-Note = Callable[[Mapping[str, int]], None]
-"""What adds token counts to a turn."""
-
-_NOTED: ContextVar[dict[str, int] | None] = ContextVar("ledger_noted", default=None)
-"""What was noted while the call of this step is made."""
+_TOLD = (Exception, BaseExceptionGroup, Paused)
+"""What may come out of a call and is recorded of it. Whoever is interrupted or cancelled has no time for it."""
 
 
-def noted(counts: Mapping[str, int]) -> None:
-    """Say what was noted here, to the step in whose call it was."""
-    inside = _NOTED.get()
-    if inside is not None:
-        for name, count in counts.items():
-            inside[name] = inside.get(name, 0) + count
+class Caller(Protocol):
+    """Who makes a step: the turn, or a helper's call in it."""
+
+    def count(self, model: str | None, counts: Mapping[str, int]) -> None:
+        """Count what was noted: for the turn, and in no step's record."""
 
 
-def step(steps: Steps, begin: Callable[[], Begun], call: Callable[[], Any], note: Note) -> Any:
+def step(steps: Steps, begin: Callable[[], Begun], call: Callable[[], Any], caller: Caller) -> Any:
     """Make a step. Returns: what it gave, or on a loop what gives that when it is awaited."""
     if loops.running_loop() is not None:
-        return _awaited(steps, begin, call, note)
+        return _awaited(steps, begin, call, caller)
     with steps.under_way():
         begun = _begun(steps, begin)
         if begun.known:
-            return _again(begun, note)
+            return _again(begun, caller)
         try:
-            with _noting() as usage:
+            with _calling(begun, caller) as notes:
                 value = call()
                 if inspect.isawaitable(value):
                     value = loops.result_of(value, loops.background())
-        except Exception as error:
+        except _TOLD as error:
             steps.failed(begun, error)
             raise
-        return steps.end(begun, value, usage)
+        return steps.end(begun, value, notes)
 
 
 def _begun(steps: Steps, begin: Callable[[], Begun]) -> Begun:
@@ -67,30 +63,30 @@ def _begun(steps: Steps, begin: Callable[[], Begun]) -> Begun:
 
 
 async def _awaited(
-    steps: Steps, begin: Callable[[], Begun], call: Callable[[], Any], note: Note
+    steps: Steps, begin: Callable[[], Begun], call: Callable[[], Any], caller: Caller
 ) -> Any:
     with steps.under_way():
         begun = await _begun_on_loop(steps, begin)
         if begun.known:
-            return _again(begun, note)
+            return _again(begun, caller)
         try:
-            with _noting() as usage:
+            with _calling(begun, caller) as notes:
                 if inspect.iscoroutinefunction(call):
                     value = await call()
                 else:
                     # A thread goes on when its task is cancelled, as in a group of tasks one of which waits
                     # for a person: what it gives is recorded all the same, and nobody is asked what it did.
                     steps.enter()  # Not by the work itself: this may be left before that has begun.
-                    work = asyncio.ensure_future(_in_thread(steps, begun, call, usage))
+                    work = asyncio.ensure_future(_in_thread(steps, begun, call, notes))
                     value = await asyncio.shield(work)
                     if not inspect.isawaitable(value):
                         return value
                     value = await value
-        except Exception as error:
+        except _TOLD as error:
             failure = error
             await loops.in_the_end(in_pool(lambda: steps.failed(begun, failure), steps.lane))
             raise
-        return await _ended(steps, begun, value, usage)
+        return await _ended(steps, begun, value, notes)
 
 
 async def _begun_on_loop(steps: Steps, begin: Callable[[], Begun]) -> Begun:
@@ -116,36 +112,31 @@ def _changed(steps: Steps, left: InTheWay) -> TurnChanged:
     return TurnChanged(turn=steps.turn, left=tuple(left.left))
 
 
-async def _in_thread(
-    steps: Steps, begun: Begun, call: Callable[[], Any], usage: dict[str, int]
-) -> Any:
+async def _in_thread(steps: Steps, begun: Begun, call: Callable[[], Any], notes: Notes) -> Any:
     """Make a call in a thread, and record what it gave, unless that is still to be awaited."""
     try:
         value = await asyncio.to_thread(call)
-        return value if inspect.isawaitable(value) else await _ended(steps, begun, value, usage)
+        return value if inspect.isawaitable(value) else await _ended(steps, begun, value, notes)
     finally:
         steps.leave()
 
 
-async def _ended(steps: Steps, begun: Begun, value: Any, usage: dict[str, int]) -> Any:
-    return await loops.done(in_pool(lambda: steps.end(begun, value, usage), steps.lane))
+async def _ended(steps: Steps, begun: Begun, value: Any, notes: Notes) -> Any:
+    return await loops.done(in_pool(lambda: steps.end(begun, value, notes), steps.lane))
 
 
-def _again(begun: Begun, note: Note) -> Any:
-    """Return what a step gave before, and note what was noted then."""
-    if begun.usage:
-        note(begun.usage)
+def _again(begun: Begun, caller: Caller) -> Any:
+    """Return what a step gave before, and count what was noted then."""
+    for noted in begun.noted:
+        caller.count(noted.model, noted.usage)
     return begun.value
 
 
-@contextmanager
-def _noting() -> Any:
-    usage: dict[str, int] = {}
-    token = _NOTED.set(usage)
-    try:
-        yield usage
-    finally:
-        _NOTED.reset(token)
+def _calling(begun: Begun, caller: Caller) -> AbstractContextManager[Notes]:
+    """Be in the call of a step: what is made and noted in it is."""
+    assert begun.inside is not None
+    around = here.get()
+    return here.calling(caller if around is None else around.running, begun.inside)
 
 
 async def settled(steps: Steps, given_up: Callable[[], bool]) -> None:

@@ -14,24 +14,26 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, NamedTuple
 
-from ledger.errors import LeaseLost, RecordInvalid
+from ledger.errors import LeaseLost, RecordInvalid, TurnChanged
 from ledger.records import canonical, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.turns import approving, commands, loops
 from ledger.turns.approving import Rule
+from ledger.turns.before import Before
 from ledger.turns.commands import Claim
+from ledger.turns.here import Notes
 from ledger.turns.log import Log
 from ledger.turns.scribe import Scribe
+from ledger.turns.sites import Making, Site
 from ledger.turns.world import World
 from ledger.views import History
 from ledger.views import steps as recorded
 from ledger.views.nodes import Node
-from ledger.views.steps import MADE_UP, Invocation, Name, Place, Question, Reply
+from ledger.views.steps import MADE_UP, Invocation, Name, Noted, Place, Question
 
 Effects = Literal["reads", "changes"]
 
@@ -66,37 +68,24 @@ class InTheWay(Exception):
         self.left = left
 
 
-class Site(NamedTuple):
-    """Where in the tree of calls a step is made."""
-
-    call: str
-    """The id of the call: the turn's own, or a helper's."""
-    site: str
-    """`support#1/answer#1`."""
-    scope: str | None = None
-    """What the helper was called with, as a hash: by this it is known in a later run. None: no helper."""
-    within: dict[str, Any] | None = None
-    """For people: the helper's name and inputs."""
-
-    def path(self, name: str) -> str:
-        """Return the path of a tool: `support/answer/refund`."""
-        names = [part.split("#")[0] for part in self.site.split("/")]
-        return "/".join([*names, name])
-
-
 class Begun(NamedTuple):
     """A step that was begun: its result if it is known, else where it goes on."""
 
+    site: Site
     known: bool
     value: Any = None
+    noted: tuple[Noted, ...] = ()
+    """What was noted while its call was made, in earlier attempts: by it and by the steps within."""
+    inside: Site | None = None
+    """Where its call is made."""
     records: Callable[[Any], list[NewRecord]] = lambda value: []
     """What to record of what it gives."""
     told: Callable[[Any], None] = lambda value: None
     """What to tell watchers of what it gives."""
-    usage: dict[str, int] | None = None
-    """What was noted while its call was made, in an earlier attempt."""
     unmade: Callable[[], list[NewRecord]] = list
     """What to record when its call is not made after all."""
+    left: Callable[[], list[NewRecord]] = list
+    """What to record when its call is left where a step in it cannot go on: it is made again."""
     raised: Callable[[str], list[NewRecord]] = lambda error: []
     """What to record when its call raised: what it did is not known, and that the program was told is."""
 
@@ -122,7 +111,7 @@ class Steps:
         self._world = world
         self._rule = rule
         self._scribe = scribe
-        self._before = _Before(node)
+        self._before = Before(node)
         self._process = os.getpid()
         self._key = (*log.lane, turn)
         self._lock = threading.Lock()
@@ -147,21 +136,23 @@ class Steps:
 
     # -- one step
 
-    def begin_reply(self, request: Any) -> Begun:
+    def begin_reply(self, site: Site, request: Any) -> Begun:
         """Find the recorded reply to a request, or say what to record of it."""
+        _refuse_in_reply(site)
         values.check(request, "request", references=False)
         key = canonical.sha256(request)
         with self._lock:
             self._refuse_closed()
-            found = self._before.reply(key)
+            found = self._before.reply(key, site)
         if found is not None:
-            return Begun(True, _unwrapped(found.response), usage=found.usage)
+            return Begun(site, True, _unwrapped(found.response), (found.noted,))
 
         def records(response: Any) -> list[NewRecord]:
-            values.check(response, "response", references=False)
-            return [self._new("reply", key=key, response=_wrapped(response))]
+            values.check(response, "reply: response", references=False)
+            said = {"key": key, "response": _wrapped(response), "site": site.site}
+            return [self._new("reply", **said, **_scope(site))]
 
-        return Begun(False, records=records)
+        return Begun(site, False, inside=site.of_reply(), records=records)
 
     def begin_tool(
         self, site: Site, name: str, input: Any, *, id: str | None, effects: Effects | None
@@ -170,6 +161,7 @@ class Steps:
 
         Raises: Paused: a person has to answer first. turn-stopped, lease-lost, record-invalid.
         """
+        _refuse_in_reply(site)
         _check_tool(name, id, effects)
         values.check(input, "input", references=False)
         input = copy.deepcopy(input)  # What is asked about and recorded is what it was then.
@@ -178,18 +170,25 @@ class Steps:
         found = place.tool
         if found is not None and found.state in ("done", "given"):
             self._make(site, name, input, found.output)
-            return Begun(True, found.output, usage=found.usage)
+            return Begun(site, True, found.output, (found.noted, *self._pass_over(found)))
         call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects)
         denied = self._denied(call, place.asked)
         if denied is not None:
-            return Begun(True, denied)
-        if effects != "reads":
+            return Begun(site, True, denied)
+        changes = effects != "reads"
+        if changes:
             started = self._tool(call, "started", input=input, effects=effects)
-            self.append([started])
+            self.append([started], site)
+        # One that only reads has a record before its end where steps are made within it.
+        again = self._tool(
+            call, "rerun", **({} if changes else {"input": input, "effects": effects})
+        )
+        making = Making(site.making, again, known=changes)
+        inside = site.of_tool(place, name, input, known_as, making)
         self._say("tool_call", call, input=input)
 
         def records(output: Any) -> list[NewRecord]:
-            kept = commands.output_keys(output, "output")
+            kept = commands.output_keys(output, f"{name}: output")
             if effects == "reads":  # No record says yet what it was given.
                 kept |= {"input": input, "effects": effects}
             return [self._tool(call, "done", **kept)]
@@ -199,12 +198,33 @@ class Steps:
             self._say("tool_result", call, output=commands.output_keys(output, "output")["output"])
 
         def unmade() -> list[NewRecord]:
-            return [] if effects == "reads" else [self._tool(call, "rerun")]
+            return [again] if changes else []
 
         def raised(error: str) -> list[NewRecord]:
-            return [] if effects == "reads" else [self._tool(call, "started", raised=error)]
+            if changes:
+                return [self._tool(call, "started", raised=error)]
+            return [{**again, "raised": error}] if making.known else []
 
-        return Begun(False, records=records, told=told, unmade=unmade, raised=raised)
+        return Begun(
+            site,
+            False,
+            inside=inside,
+            records=records,
+            told=told,
+            unmade=unmade,
+            left=lambda: [again],
+            raised=raised,
+        )
+
+    def _pass_over(self, tool: Invocation) -> list[Noted]:
+        """Take what was made within a tool's call as come to: nobody makes it again.
+
+        Returns: what was noted there.
+        """
+        with self._lock:
+            within = self._before.within(tool)
+            self._calls += within.calls
+        return within.noted
 
     def _find(self, known_as: Name, site: Site, effects: Effects | None) -> Place:
         """Return the place of a call: where it is recorded, else a new one.
@@ -218,35 +238,55 @@ class Steps:
                 raise InTheWay(left)
             return self._before.tool(known_as, site.site)
 
-    def end(self, begun: Begun, value: Any, usage: dict[str, int] | None = None) -> Any:
+    def end(self, begun: Begun, value: Any, notes: Notes) -> Any:
         """Record what a step gave, and what was noted meanwhile.
 
         Returns: what it gave. Raises as `append`; record-invalid: it cannot be kept.
         """
-        records = begun.records(value)
-        self.append([{**r, "usage": usage} for r in records] if usage else records, results=True)
+        records = [{**record, **notes.recorded()} for record in begun.records(value)]
+        self._over(begun, records)
         begun.told(value)
         return value
 
-    def failed(self, begun: Begun, error: Exception) -> None:
-        """Record that the call of a step raised: should the program make it again, that one counts."""
+    def failed(self, begun: Begun, error: BaseException) -> None:
+        """Record that the call of a step raised: should the program make it again, that one counts.
+
+        One that was left since a step in it has to wait, or found that the program is another, is made again.
+        """
         with suppress(Exception):
-            self.append(begun.raised(type(error).__name__), results=True)
+            said = begun.left() if _leaves(error) else begun.raised(type(error).__name__)
+            self._over(begun, said)
 
     def undo(self, begun: Begun) -> None:
         """Record that the call of a step was not made: nobody has to be asked what it did."""
         with suppress(Exception):
-            self.append(begun.unmade(), results=True)
+            self._over(begun, begun.unmade())
 
-    def append(self, records: list[NewRecord], *, results: bool = False) -> None:
-        """Record steps, and before them what could not be recorded yet.
+    def _over(self, begun: Begun, records: list[NewRecord]) -> None:
+        making = begun.inside.making if begun.inside is not None else None
+        self.append(records, begun.site, ends=making, results=True)
 
-        Args: results: they say what a call gave: should the store fail, they are kept for the next time.
+    def append(
+        self,
+        records: list[NewRecord],
+        site: Site,
+        *,
+        ends: Making | None = None,
+        results: bool = False,
+    ) -> None:
+        """Record steps, and before them what could not be recorded yet, and the tools in whose calls they are.
+
+        Args: ends: the call that is over with this. results: they say what a call gave: should the store fail,
+        they are kept for the next time.
         Raises: turn-stopped, lease-lost, store errors.
         """
         if os.getpid() != self._process:
             raise LeaseLost(turn=self.turn, reason="it runs in the process that started it")
         with self._storing:
+            if ends is not None:  # What is made in it from now on is no reason to make it again.
+                ends.known = True
+            around = site.untold() if records else []
+            records = [*(making.begun for making in around if making.begun), *records]
             waiting = list(_unsaved.get(self._key, ()))
 
             def decide(history: History) -> list[NewRecord]:
@@ -258,7 +298,9 @@ class Steps:
             except Exception as error:
                 if results and getattr(error, "code", None) not in _UNFIT:
                     _unsaved[self._key] = [*waiting, *records]
+                    _tell(around)
                 raise
+            _tell(around)
             saved(self._key)
 
     # -- helpers
@@ -275,14 +317,19 @@ class Steps:
         keys = {"call": site.call, "site": site.site, **said}
         record = self._new("call", **keys, **({"tools": tools} if tools else {}))
         if loops.running_loop() is None:
-            self.append([record], results=True)
+            self.append([record], site, results=True)
         else:  # On a loop nothing waits for the store: it is stored before anything that comes.
             with self._lock:
-                _unsaved[self._key] = [*_unsaved.get(self._key, ()), record]
+                around = site.untold()
+                begun = [making.begun for making in around if making.begun]
+                _unsaved[self._key] = [*_unsaved.get(self._key, ()), *begun, record]
+                _tell(around)
         with self._lock:
             self._calls.append({**keys, "tools": tools})
 
     def _make(self, site: Site, name: str, input: Any, output: Any) -> None:
+        if site.in_tool:  # What a tool calls is its own affair: only what the tool gave was seen.
+            return
         with self._lock:
             made = {"name": name, "input": input, "output": output}
             self._made.setdefault(site.call, []).append(made)
@@ -346,7 +393,7 @@ class Steps:
             raise Paused(f"{question['path']} waits for a person")
         said = {name: question.get(name) for name in ("site", "invocation", "path", "asked")}
         keys = {**said, "plugin": RULE, "verdict": verdict.word, "reason": verdict.reason}
-        self.append([self._new("approval", **keys)])
+        self.append([self._new("approval", **keys)], call.site)
         self._say("approved", call, verdict=verdict.word, by=None, reason=verdict.reason)
         return None if verdict.word == "yes" else approving.denial(verdict.reason)
 
@@ -370,8 +417,7 @@ class Steps:
 
     def _tool(self, call: _Call, state: str, **keys: Any) -> NewRecord:
         place = {"site": call.place.site, "invocation": call.place.invocation, "id": call.id}
-        within = {"scope": call.site.scope} if call.site.scope else {}
-        return self._new("tool", name=call.name, state=state, **place, **within, **keys)
+        return self._new("tool", name=call.name, state=state, **place, **_scope(call.site), **keys)
 
     def _new(self, kind: str, **keys: Any) -> NewRecord:
         at = times.to_text(self._world.now())
@@ -401,90 +447,6 @@ class _Call(NamedTuple):
     effects: Effects | None
 
 
-class _Before:
-    """What earlier attempts of a turn recorded, each to be used once, and the numbers they used.
-
-    A tool call goes with the question about it: of several that are the same, one that was answered `no`
-    must not lend its answer to one that ran. It is looked for where it is made, and then elsewhere, since
-    helpers that run side by side may swap their numbers.
-    """
-
-    def __init__(self, node: Node | None) -> None:
-        self._replies: dict[str, deque[Reply]] = defaultdict(deque)
-        self._tools: dict[Name, list[Place]] = defaultdict(list)
-        self._last: dict[str, int] = {}
-        self._calls: dict[str, int] = {}
-        self._given_back: set[int] = set()
-        if node is not None:
-            self._read(node)
-
-    def _read(self, node: Node) -> None:
-        self._given_back = node.given_back
-        for reply in recorded.replies(node):
-            self._replies[reply.key].append(reply)
-        for known_as, place in recorded.places(node):
-            self._tools[known_as].append(place)
-            self._use(place.site, place.invocation)
-        for site, number in recorded.used_places(node):
-            self._use(site, number)
-
-    def in_the_way(self, known_as: Name, effects: str | None) -> list[str]:
-        """Return the calls that have to be come to before a new one is made, if this is a new one."""
-        if self._tools.get(known_as):
-            return []
-        scope, own, _, _ = known_as
-        recorded_ones = [
-            (name, place.tool)
-            for name, places in self._tools.items()
-            for place in places
-            if place.tool
-        ]
-        if own is not None and any(name[:2] == (scope, own) for name, _ in recorded_ones):
-            return [
-                f"tool {own}"
-            ]  # The same call by the caller's own word, and another tool or input.
-        if effects == "reads":
-            return []
-        tools = [tool for _, tool in recorded_ones]
-        changed = [tool for tool in tools if tool.effects != "reads" and self._asked_for(tool)]
-        return [f"tool {tool.name} {tool.id}" for tool in changed]
-
-    def _use(self, site: str, number: int) -> None:
-        self._last[site] = max(self._last.get(site, 0), number)
-
-    def reply(self, key: str) -> Reply | None:
-        queue = self._replies.get(key)
-        return queue.popleft() if queue else None
-
-    def tool(self, known_as: Name, site: str) -> Place:
-        """Return the place of a call, with what is recorded there; of a new call, a new one."""
-        known = self._tools.get(known_as)
-        if not known:
-            return Place(site, self._next(site))
-        return known.pop(next((n for n, place in enumerate(known) if place.site == site), 0))
-
-    def _next(self, site: str) -> int:
-        self._use(site, self._last.get(site, 0) + 1)
-        return self._last[site]
-
-    def numbered(self, place: str) -> str:
-        self._calls[place] = self._calls.get(place, 0) + 1
-        return f"{place}#{self._calls[place]}"
-
-    def left(self) -> list[str]:
-        """Return what was not come to. What a changed program had done in addition, before it gave the turn
-        back, is there to be used, and is not asked for."""
-        tools = [place.tool for places in self._tools.values() for place in places]
-        replies = [reply for queue in self._replies.values() for reply in queue]
-        return [
-            *(f"tool {tool.name} {tool.id}" for tool in tools if tool and self._asked_for(tool)),
-            *(f"reply {reply.key}" for reply in replies if self._asked_for(reply)),
-        ]
-
-    def _asked_for(self, step: Invocation | Reply) -> bool:
-        return step.attempt not in self._given_back
-
-
 _UNFIT = ("record-invalid", "record-too-large", "turn-stopped", "lease-lost")
 """Refusals that trying again does not change."""
 
@@ -498,6 +460,30 @@ def unsaved(history: History, key: Key) -> list[NewRecord]:
 def saved(key: Key) -> None:
     """Say that what steps of a turn gave is stored."""
     _unsaved.pop(key, None)
+
+
+def _tell(around: list[Making]) -> None:
+    for making in around:
+        making.known = True
+
+
+def _leaves(error: BaseException) -> bool:
+    """Say whether an error leaves a call where a step in it cannot go on, whatever a group of tasks made of it."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(_leaves(each) for each in error.exceptions)
+    return isinstance(error, Paused | TurnChanged)
+
+
+def _scope(site: Site) -> dict[str, str]:
+    return {"scope": site.scope} if site.scope else {}
+
+
+def _refuse_in_reply(site: Site) -> None:
+    if site.in_reply:
+        raise LookupError(
+            "the call of `reply` makes no steps of its own: what it gave is kept whole. Have a call that makes "
+            "steps made by `tool`, with effects='reads' where only they change things"
+        )
 
 
 def _check_tool(name: Any, id: Any, effects: Any) -> None:

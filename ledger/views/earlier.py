@@ -13,6 +13,7 @@ from typing import Any
 
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds
+from ledger.views import sites
 from ledger.views import steps as turn_steps
 from ledger.views.nodes import Node, Tree, mapping, model_of, payload
 
@@ -69,11 +70,8 @@ class Earlier:
 
     @property
     def usage(self) -> dict[str, int]:
-        """Token counts, summed over every model call inside it; none before it ended, or if abandoned.
-
-        Raises: store-corrupt.
-        """
-        return dict(mapping(self._node.ended, "usage"))
+        """Token counts, summed over every model call inside it, each once. Raises: store-corrupt."""
+        return usage_of(self._node)
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -127,12 +125,22 @@ def row_of(node: Node, entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tools_of(node: Node) -> list[dict[str, Any]]:
-    """Return a turn's tool calls that gave something, helpers' too, in order. Raises: store-corrupt."""
+    """Return a turn's tool calls that gave something, helpers' too, in order; none that were made in a tool's.
+
+    Raises: store-corrupt.
+    """
     return [
         {"name": call.name, "input": call.input, "output": call.output}
         for call in turn_steps.invocations(node)
-        if call.state in ("done", "given")
+        if call.state in ("done", "given") and not sites.is_in_tool(call.site)
     ]
+
+
+def usage_of(node: Node) -> dict[str, int]:
+    """Return a turn's token counts: those of its end, else those noted in its steps. Raises: store-corrupt."""
+    if node.ended is not None and kinds.has(node.ended.usage):
+        return dict(mapping(node.ended, "usage"))
+    return turn_steps.usage(node)
 
 
 def _had(node: Node, names: Collection[str]) -> list[str]:

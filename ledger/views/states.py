@@ -10,11 +10,14 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ledger.records import kinds, times
+from ledger.views import sites
 from ledger.views.nodes import Node, payload
 
 State = Literal["done", "failed", "stopped", "abandoned", "waiting", "running", "interrupted"]
 
-SETTLED = ("done", "given", "rerun")
+OVER = ("done", "given")
+"""The states of a tool call of which it is known what it gave."""
+SETTLED = (*OVER, "rerun")
 """The states of a tool call of which it is known how to go on."""
 
 Dead = Set[tuple[str, int]]
@@ -85,18 +88,36 @@ def asked_before(node: Node) -> list[Any]:
 def unfinished(node: Node) -> list[kinds.Tool]:
     """Return the tools that started and have no later record: they may have run.
 
+    What was made within a call whose output is known by now, or that was made again, is not asked about.
     A state that is not known here says nothing of what the tool did either.
     """
-    last: dict[tuple[str | None, int], kinds.Tool] = {}
-    for tool in node.tools:
-        last[tool.site, tool.invocation] = tool
-    return [
+    last = _last(node)
+    found = [
         tool
         for tool in node.tools
         if tool.state not in SETTLED
         and last[tool.site, tool.invocation] is tool
         and not made_again(node, tool)
     ]
+    if not found:
+        return []
+    over = [inside(tool) for tool in last.values() if tool.state in OVER]
+    over += made_anew(node)
+    return [tool for tool in found if not sites.held(over, tool.site or "")]
+
+
+def inside(tool: kinds.Tool) -> str:
+    """Return the site of what is made within a tool's call."""
+    return sites.of_tool(tool.site or "", tool.name, tool.invocation)
+
+
+def made_anew(node: Node) -> list[str]:
+    """Return the sites of what was made within calls that raised and were made again."""
+    return [inside(tool) for tool in _last(node).values() if made_again(node, tool)]
+
+
+def _last(node: Node) -> dict[tuple[str | None, int], kinds.Tool]:
+    return {(tool.site, tool.invocation): tool for tool in node.tools}
 
 
 def made_again(node: Node, tool: kinds.Tool) -> bool:
@@ -107,7 +128,6 @@ def made_again(node: Node, tool: kinds.Tool) -> bool:
     return any(
         (other.site, other.scope, other.name) == (tool.site, tool.scope, tool.name)
         and other.invocation > tool.invocation
-        and other.state == "started"
         and kinds.has(other.input)
         and kinds.payload(other.input, other.seq) == input
         for other in node.tools

@@ -7,12 +7,13 @@ the same, the first comes first. A question is known the same way; an answer nam
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ledger.records import canonical, kinds
-from ledger.views import states
+from ledger.views import sites, states
 from ledger.views.nodes import Node
 from ledger.views.states import answers_to, question_name
 
@@ -22,6 +23,16 @@ MADE_UP = "#"
 Name = tuple[str | None, str | None, str, str]
 """A tool call: in which helper's call (its scope; None: the turn's program), the caller's own id or None,
 the tool's name, the hash of name and input."""
+
+
+class Noted(NamedTuple):
+    """What was noted while the call of a step was made."""
+
+    usage: dict[str, int]
+    model: str | None
+
+
+_NOTHING = Noted({}, None)
 
 
 @dataclass(frozen=True)
@@ -43,14 +54,22 @@ class Invocation:
     attempt: int = 1
     """The one that made it first."""
     scope: str | None = None
-    """The helper's call that made it."""
-    usage: dict[str, int] | None = None
-    """What was noted while it ran."""
+    """The helper's or tool's call that made it."""
+    noted: Noted = _NOTHING
+    ended_by: int = 1
+    """The attempt that recorded it last."""
+    seq: int = 0
+    """The place of its last record."""
 
     @property
     def known_as(self) -> Name:
         """What a later run finds it by."""
         return named(self.id, self.name, self.input, self.scope)
+
+    @property
+    def inside(self) -> str:
+        """The site of what is made within its call."""
+        return sites.of_tool(self.site, self.name, self.invocation)
 
 
 @dataclass(frozen=True)
@@ -131,7 +150,9 @@ def _merged(before: Invocation | None, tool: kinds.Tool) -> Invocation:
         output=output,
         effects=tool.effects or (before.effects if before is not None else None),
         attempt=before.attempt if before is not None else tool.attempt,
-        usage=kinds.mapping(tool.usage, tool.seq) or None,
+        noted=Noted(kinds.mapping(tool.usage, tool.seq), tool.model),
+        ended_by=tool.attempt,
+        seq=tool.seq,
         scope=tool.scope or (before.scope if before is not None else None),
     )
 
@@ -210,8 +231,13 @@ class Reply(NamedTuple):
     response: Any
     attempt: int
     """The one that paid for it."""
-    usage: dict[str, int]
-    """What was noted while it was made."""
+    noted: Noted
+    site: str | None
+    """Where it was made; None: its writer does not say."""
+    scope: str | None
+    """The helper's or tool's call that made it."""
+    seq: int
+    """The place of its record."""
 
 
 def replies(node: Node) -> list[Reply]:
@@ -221,7 +247,46 @@ def replies(node: Node) -> list[Reply]:
             reply.key,
             kinds.payload(reply.response, reply.seq),
             reply.attempt,
-            kinds.mapping(reply.usage, reply.seq),
+            Noted(kinds.mapping(reply.usage, reply.seq), reply.model),
+            reply.site,
+            reply.scope,
+            reply.seq,
         )
         for reply in node.replies
     ]
+
+
+def usage(node: Node) -> dict[str, int]:
+    """Return the token counts noted in a turn's steps, each once, summed. Raises: store-corrupt."""
+    total: Counter[str] = Counter()
+    for noted in [s.noted for s in replies(node)] + [s.noted for s in invocations(node)]:
+        total.update({name: n for name, n in noted.usage.items() if type(n) is int})
+    return dict(total)
+
+
+def calls(node: Node) -> list[kinds.Call]:
+    """Return the calls of remembered helpers on which the end of a turn stands, in log order.
+
+    Those of its last attempt, and those that an earlier one made within a tool's call that it also ended.
+    """
+    if node.ended is None:
+        return []
+    last = node.ended.attempt
+    done = {(t.inside, t.ended_by) for t in invocations(node) if t.state == "done"}
+    return [
+        call
+        for call in node.calls
+        if call.attempt == last
+        or any(by == call.attempt and sites.holds(inside, call.site or "") for inside, by in done)
+    ]
+
+
+def call_said(call: kinds.Call) -> dict[str, Any]:
+    """Return what a remembered helper's call says to later ones. Raises: store-corrupt."""
+    where = call.seq, f"turn {call.turn}"
+    return {
+        "call": call.call,
+        "program": kinds.mapping(call.program, *where),
+        "lmcc": kinds.mapping(call.lmcc, *where),
+        "tools": kinds.mappings(call.tools, *where),
+    }

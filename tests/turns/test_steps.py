@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.records.kinds import new
-from ledger.turns.steps import _Before
+from ledger.turns.before import Before
+from ledger.turns.sites import Site
 from ledger.views import History
 from ledger.views.steps import hashed, named
 
 TURN = "018f0000-0000-7000-8000-000000000001"
+HERE = Site(TURN, "support#1")
 AT = "2026-01-01T00:00:00.000000Z"
 
 CALLS = st.lists(
@@ -65,7 +67,7 @@ def node_of(records):
 def test_any_order_of_the_same_calls_finds_what_was_recorded(calls, random):
     """Calls made again in any order are given, together, exactly what was recorded of such calls: each once,
     and a tool's output goes with the answer to the question about that very call."""
-    before = _Before(node_of(records_of(calls)))
+    before = Before(node_of(records_of(calls)))
     again = list(enumerate(calls))
     random.shuffle(again)
 
@@ -105,7 +107,7 @@ def test_any_order_of_the_same_calls_finds_what_was_recorded(calls, random):
 def test_calls_in_their_own_order_find_their_own(calls):
     """Made again at the same sites in the same order, each call is given what it was given itself, unless
     the very same call was made at that site before."""
-    before = _Before(node_of(records_of(calls)))
+    before = Before(node_of(records_of(calls)))
     numbers = Counter()
     for n, call in enumerate(calls):
         site, name, id, input, what = call
@@ -119,7 +121,7 @@ def test_calls_in_their_own_order_find_their_own(calls):
 @given(CALLS, st.data())
 def test_other_calls_find_nothing(calls, data):
     """A call with another input, name or id of its own is given nothing, and takes a place of its own."""
-    before = _Before(node_of(records_of(calls)))
+    before = Before(node_of(records_of(calls)))
     site = data.draw(st.sampled_from(["", "a#1", "b#1"]))
     name, input, id = data.draw(
         st.sampled_from([("look", 2, None), ("x", 0, None), ("look", 0, "c3")])
@@ -139,15 +141,15 @@ def test_replies_are_a_queue_for_each_request(keys, random):
         new("reply", AT, turn=TURN, key=key, response={"n": n}, attempt=1)
         for n, key in enumerate(keys)
     ]
-    before = _Before(node_of(records))
+    before = Before(node_of(records))
     again = list(keys)
     random.shuffle(again)
 
-    found = [(key, before.reply(key).response["n"]) for key in again]
+    found = [(key, before.reply(key, HERE).response["n"]) for key in again]
 
     for key in set(keys):
         assert [n for k, n in found if k == key] == [n for n, k in enumerate(keys) if k == key]
-    assert all(before.reply(key) is None for key in "abc")
+    assert all(before.reply(key, HERE) is None for key in "abc")
     assert before.left() == []
 
 
@@ -155,7 +157,7 @@ def test_of_two_answers_the_first_counts():
     """Another writer's second answer to a question changes nothing."""
     records = records_of([("", "book", None, 0, "no")])
     records.append(new("approval", AT, turn=TURN, site="", invocation=1, verdict="yes"))
-    before = _Before(node_of(records))
+    before = Before(node_of(records))
 
     assert before.tool(named(None, "book", 0, None), "").asked.verdict == "no"
 
@@ -167,7 +169,7 @@ def test_a_rerun_in_another_helper_overwrites_nothing(order):
     done, rerun = records_of([("a#1", "book", None, 0, "done"), ("a#2", "book", None, 0, "done")])[
         :2
     ]
-    before = _Before(node_of([done, {**rerun, "state": "rerun"}]))
+    before = Before(node_of([done, {**rerun, "state": "rerun"}]))
     sites = ["a#1", "a#2"]
 
     places = [before.tool(named(None, "book", 0, None), sites[n]) for n in order]
