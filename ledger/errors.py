@@ -245,7 +245,17 @@ class TurnWaiting(LedgerError):
     questions: tuple[Any, ...] = field(default=(), repr=False)
 
     def message(self) -> str:
-        return f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person"
+        asked = ", ".join(_asked_about(question) for question in self.questions[:5])
+        about = f" (about {asked})" if asked else ""
+        return (
+            f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person{about}; "
+            "approve or deny each, then resume the turn"
+        )
+
+
+def _asked_about(question: Any) -> str:
+    asked = question if isinstance(question, dict) else {}
+    return str(asked.get("path") or asked.get("name") or "a question")
 
 
 @dataclass(eq=False)

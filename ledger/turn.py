@@ -18,6 +18,7 @@ from ledger.turns.resuming import Resumption
 from ledger.turns.view import View
 from ledger.views import History, states
 from ledger.views.drawing import inputs_text
+from ledger.views.earlier import usage_of
 from ledger.views.nodes import Node, model_of
 from ledger.views.text import error_text, one_line
 
@@ -219,9 +220,11 @@ class TurnBase:
 
     @property
     def usage(self) -> dict[str, int]:
-        """Token counts, summed over every model call inside it; none before it ended, or if abandoned."""
-        ended = self._node.ended
-        return {} if ended is None else kinds.mapping(ended.usage, *self._where)
+        """Token counts, summed over every model call inside it, each once.
+
+        Before it ended, or where it ended without (abandoned): those noted in its recorded steps.
+        """
+        return usage_of(self._node)
 
     @property
     def started(self) -> datetime | None:

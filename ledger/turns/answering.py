@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ledger.records.kinds import NewRecord
@@ -25,9 +26,16 @@ def answer(
     for name, value in (("by", by), ("reason", reason)):
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{name} is text, not {type(value).__name__}")
+    if isinstance(question, bool) or not isinstance(question, str | int | Mapping | None):
+        raise TypeError(
+            f"a question is one of turn.waiting, or its id, number or path, not {question!r}; "
+            "approve() says yes, deny() says no"
+        )
 
     def decide(history: History) -> list[NewRecord]:
-        now = view.world.now()
-        return claims.answer(history, turn, question, verdict, by=by, reason=reason, now=now)
+        now, dead = view.world.now(), view.dead(history, turn)
+        return claims.answer(
+            history, turn, question, verdict, by=by, reason=reason, now=now, dead=dead
+        )
 
     log.append(decide)

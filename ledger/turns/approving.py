@@ -95,7 +95,10 @@ def answered_at_once(rule: Rule | None, question: Mapping[str, Any]) -> Verdict 
         return Verdict("yes" if said else "no")
     if isinstance(said, str):
         return Verdict("no", said)
-    raise TypeError(f"an approve function answers True, False, None or a reason, not {said!r}")
+    raise TypeError(
+        f"approve, asked about {question['path']}, answered {said!r}; a function that approves answers True, "
+        "False, None (ask a person) or a reason to refuse, as text"
+    )
 
 
 def denial(reason: str | None) -> str:

@@ -52,6 +52,8 @@ class Resumption:
             raise TypeError("this conversation was opened without a program: nothing can go on")
         if isinstance(rerun, str):
             raise TypeError(f"rerun is a list of tool calls, not {rerun!r}")
+        if not isinstance(results, Mapping | None):
+            raise TypeError(f"results maps each tool call to what it gave, not {results!r}")
         self._log = log
         self._view = view
         self.turn = turn
@@ -123,8 +125,7 @@ class Resumption:
         try:
             return approving.of_record(said, self._view.approve, asked=asked)
         except LookupError as error:
-            state = history.state(self.turn, now=self._view.world.now())
-            raise TurnState(turn=self.turn, state=state, reason=str(error)) from None
+            raise TurnState(turn=self.turn, state=self._state(history), reason=str(error)) from None
 
     def _refuse_foreign(self, history: History) -> None:
         """Refuse a turn of another library's AI function: its steps are its own requests, which no program
@@ -132,16 +133,23 @@ class Resumption:
         node = history.node(self.turn)
         known = history.programs.get(node.record.program)
         if node.ended is None and known is not None and known.program_kind == "ai":
-            state = history.state(self.turn, now=self._view.world.now())
             reason = "another library's AI function made it; only that library can go on with it"
-            raise TurnState(turn=self.turn, state=state, reason=reason)
+            raise TurnState(turn=self.turn, state=self._state(history), reason=reason)
+
+    def _state(self, history: History) -> str:
+        dead = self._view.dead(history, self.turn)
+        return history.state(self.turn, now=self._view.world.now(), dead=dead)
 
     def _watch(self, history: History) -> float:
         """Return how long its log has to be watched still."""
         view, node = self._view, history.node(self.turn)
         dead = view.dead(history, self.turn)
-        state = history.state(self.turn, now=view.world.now(), dead=dead)
-        if state != "interrupted" or dead or node.lease is None or view.judge is None:
+        if (
+            self._state(history) != "interrupted"
+            or dead
+            or node.lease is None
+            or view.judge is None
+        ):
             return 0
         if states.released(node.lease):
             return 0

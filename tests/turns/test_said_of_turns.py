@@ -1,0 +1,124 @@
+"""What is said of turns that wait, are interrupted or were abandoned: usage, states, and what to do next."""
+
+import os
+import signal
+
+import pytest
+
+import ledger
+from ledger import errors
+
+
+def paid(message: str) -> str:
+    """Pay a model, then do something that changes things."""
+    turn = ledger.current()
+
+    def ask():
+        turn.note(usage={"tokens": 7}, model="m-1")
+        return "thought"
+
+    thought = turn.reply({"a": message}, ask)
+    return thought + turn.tool("pay", {"n": 1}, lambda: "paid", effects="changes")
+
+
+def waiting(store, program=paid):
+    """A turn that waits for a person."""
+    chat = ledger.open("c", program, store=store, approve="changes")
+    with pytest.raises(errors.TurnWaiting):
+        chat("hi")
+    return chat.turn(1)
+
+
+def test_a_model_noted_in_a_reply_is_noted_again():
+    """The model that a reply's call named is the turn's, also when the reply came from the records."""
+    turn = waiting(ledger.MemoryStore())
+    assert turn.approve().resume() == "thoughtpaid"
+    assert (turn.model, turn.usage) == ("m-1", {"tokens": 7})
+
+
+def test_usage_before_the_end_and_without_one():
+    """What was noted in recorded steps is the usage of a turn that waits, and of one that was abandoned."""
+    turn = waiting(ledger.MemoryStore())
+    assert turn.usage == {"tokens": 7}
+    turn.abandon()
+    assert turn.state == "abandoned"
+    assert turn.usage == {"tokens": 7}
+
+
+def test_yes_is_no_number():
+    """True is 1 in Python: neither it nor what is no name answers a question."""
+    turn = waiting(ledger.MemoryStore())
+    for wrong in (True, False, 1.5, [1]):
+        with pytest.raises(TypeError, match=r"approve\(\) says yes"):
+            turn.approve(wrong)
+    assert len(turn.waiting) == 1
+    assert turn.approve(1).resume() == "thoughtpaid"
+
+
+def test_results_of_another_type():
+    """`results` maps calls to outputs, and says so."""
+    turn = waiting(ledger.MemoryStore()).approve()
+    with pytest.raises(TypeError, match="results maps each tool call to what it gave, not"):
+        turn.resume(results=["x"])
+    assert turn.resume() == "thoughtpaid"
+
+
+def test_a_name_that_was_never_asked_about():
+    """An unknown name is unknown, also once everything was answered; a known one was answered."""
+    turn = waiting(ledger.MemoryStore()).approve()
+    with pytest.raises(errors.QuestionUnknown, match="names no open question"):
+        turn.deny("elsewhere")
+    for again in ("paid/pay", 1, None):
+        with pytest.raises(errors.QuestionUnknown, match="answered already"):
+            turn.deny(again)
+
+
+def test_waiting_says_about_what_and_what_to_do():
+    """The error that a turn waits names what is asked about and the next step."""
+    store = ledger.MemoryStore()
+    chat = ledger.open("c", paid, store=store, approve="changes")
+    with pytest.raises(errors.TurnWaiting) as caught:
+        chat("hi")
+    assert "about paid/pay" in str(caught.value)
+    assert "approve or deny each, then resume" in str(caught.value)
+
+
+def test_outputs_that_cannot_be_kept_name_their_tool():
+    """What has no JSON form is refused by the name of its tool, and of a reply as such."""
+
+    def tool(message: str) -> str:
+        return ledger.current().tool("look", {}, lambda: {"a": {1}}, effects="reads")
+
+    def reply(message: str) -> str:
+        return ledger.current().reply({}, lambda: {"a": {1}})
+
+    for program, path in ((tool, "look: output.a"), (reply, "reply: response.a")):
+        with pytest.raises(errors.RecordInvalid, match=path):
+            ledger.open("c", program, store=ledger.MemoryStore())("hi")
+
+
+def test_a_rule_that_answers_something_else_is_told_about_what():
+    """A function that approves and answers what is no answer is told which call it was asked about."""
+    chat = ledger.open("c", paid, store=ledger.MemoryStore(), approve=lambda question: 1.5)
+    with pytest.raises(
+        TypeError, match=r"asked about paid/pay, answered 1\.5; .*True, False, None"
+    ):
+        chat("hi")
+
+
+def test_an_answer_to_a_turn_whose_process_was_killed(tmp_path):
+    """To who would answer or stop it, a turn whose process is known dead is interrupted, not running."""
+
+    def dies(message: str) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return message
+
+    pid = os.fork()
+    if pid == 0:
+        ledger.open("c", dies, store=tmp_path)("hi")
+    os.waitpid(pid, 0)
+
+    turn = ledger.open("c", dies, store=tmp_path).turn(1)
+    for answer in (turn.approve, turn.deny):
+        with pytest.raises(errors.TurnState, match="is interrupted: it waits for no answer"):
+            answer()
