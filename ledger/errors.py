@@ -177,12 +177,12 @@ class BusyWaiting(Busy):
 
     def message(self) -> str:
         what = (
-            f"waits for {len(self.questions)} answer(s) of a person; answer"
+            f"waits for {len(self.questions)} answer(s) of a person; approve or deny each and resume it"
             if self.questions
             else "has all its answers, and nobody went on with it yet; resume it"
         )
         where = f"conversation {self.conversation}: turn {self.turn}"
-        return f"{where} {what}, or continue from another turn"
+        return f'{where} {what}, continue from another turn, or send with sends="branch"'
 
 
 @dataclass(eq=False)
@@ -268,13 +268,15 @@ class TurnUnfinished(LedgerError):
     code: ClassVar[str] = "turn-unfinished"
     turn: str
     tools: tuple[str, ...]
-    """The ids of the tool calls."""
+    """The key of each tool call, as in `turn.unfinished`."""
+    names: tuple[str, ...]
+    """The name of each."""
 
     def message(self) -> str:
-        ids = ", ".join(self.tools)
+        named = (f"{key} ({name})" for key, name in zip(self.tools, self.names, strict=True))
         return (
-            f"turn {self.turn}: tools that started may have run, and what they gave is not known: {ids}; "
-            "resume with results={id: output}, or rerun=[id]"
+            f"turn {self.turn}: tools that started may have run, and what they gave is not known: "
+            f"{', '.join(named)}; resume with results={{key: output}}, or rerun=[key]"
         )
 
 

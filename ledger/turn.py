@@ -174,7 +174,8 @@ class TurnBase:
     def waiting(self) -> list[dict[str, Any]]:
         """What a turn that waits asks a person: the questions nobody has answered yet, as recorded.
 
-        Each has `id`, `name` and `input` of the tool call, its `effects`, and its `path` in the tree of calls.
+        Each has `id`, `name` and `input` of the tool call, its `effects`, its `path` in the tree of calls, and
+        its `key`, which names no other question of the turn.
         """
         return self._log.history.unanswered(self._node.id)
 
@@ -182,21 +183,25 @@ class TurnBase:
     def unfinished(self) -> list[dict[str, Any]]:
         """Tool calls that started and have no result: they may have run. Each: `key`, `name`, `input`, `at`.
 
-        Before the turn goes on a person says what each gave, or that it is to run again: see `resume`, by
-        its `key`, which names no other.
+        Of one whose call raised, `raised` is the type of the error. Before the turn goes on a person says what
+        each gave, or that it is to run again: see `resume`, by its `key`, which names no other.
         """
-        return [
-            {
-                "key": claims.call_name(self._node, tool),
-                "id": tool.id,
-                "name": tool.name,
-                "input": kinds.payload(tool.input, *self._where),
-                "invocation": tool.invocation,
-                "site": tool.site,
-                "at": tool.at,
-            }
-            for tool in states.unfinished(self._node)
-        ]
+        found = []
+        for tool in states.unfinished(self._node):
+            first = states.first(self._node, tool)
+            found.append(
+                {
+                    "key": claims.call_name(self._node, tool),
+                    "id": tool.id,
+                    "name": tool.name,
+                    "input": kinds.payload(first.input, *self._where),
+                    "invocation": tool.invocation,
+                    "site": tool.site,
+                    "at": first.at,
+                    "raised": tool.raised,
+                }
+            )
+        return found
 
     @property
     def partial(self) -> str | None:
@@ -422,9 +427,10 @@ class Turn(TurnBase):
         """Say yes to a question it waits for: the tool call may run, exactly as it was asked about.
 
         From any process. When nothing else is open the turn can go on (`resume`), anywhere.
-        Args: question: one of `waiting`, its id, number or path; None: the only one. by: who answers.
-        Returns: the turn. Raises: question-unknown: it was answered, or is none of them. turn-state: the
-        turn does not wait.
+        Args: question: one of `waiting`, its key, id, number or path; None: the only one that is open now, which
+        may be another than was seen. by: who answers.
+        Returns: the turn. Raises: question-unknown: it was answered, is none of them, or its name also fits
+        one that was answered before. turn-state: the turn does not wait.
         """
         answering.answer(self._log, self._view, self._id, question, "yes", by=by, reason=reason)
         return self

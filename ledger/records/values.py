@@ -14,6 +14,7 @@ up before an encoder is let loose on it.
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Iterator
@@ -175,7 +176,7 @@ def _check_leaf(item: Any, path: str, place: _Place, step: Any = None) -> None:
     elif item is None or kind is bool:
         return
     else:
-        reason = _foreign(item)
+        reason = why_not(item)
     _refuse(path, place if step is None else (place, step), reason)
 
 
@@ -211,7 +212,8 @@ def _check_reference(item: dict[Any, Any], path: str, place: _Place, allowed: bo
         _refuse(path, place, f"the key {REFERENCE!r} is reserved for stored attachments")
 
 
-def _foreign(item: Any) -> str:
+def why_not(item: Any) -> str:
+    """Say why a value of a foreign type is not kept."""
     name = type(item).__name__
     for base in type(item).__mro__:
         if base.__name__ in _HINTS and base.__module__ != "__main__":
@@ -219,6 +221,8 @@ def _foreign(item: Any) -> str:
     for base in (str, bool, int, float, list, dict):
         if isinstance(item, base):
             return f"{name} would come back as plain {base.__name__}; use {base.__name__}(value)"
+    if inspect.isawaitable(item):
+        return f"{_shown_type(item)} was not awaited"
     return f"{_shown_type(item)} has no JSON form"
 
 

@@ -70,7 +70,8 @@ def resume(
         and not sites.held(over, tool.site or "")
     ]
     if left:
-        raise TurnUnfinished(turn=turn, tools=tuple(call_name(node, t) for t in left))
+        keys = tuple(call_name(node, tool) for tool in left)
+        raise TurnUnfinished(turn=turn, tools=keys, names=tuple(tool.name for tool in left))
     return [*kept, *said, commands.lease(turn, claim, now=now)]
 
 
@@ -134,7 +135,7 @@ def answer(
 ) -> list[NewRecord]:
     """Answer an open question of a waiting turn: exactly the call that was asked about.
 
-    Args: question: as the turn's record has it; its id, number or path; None: the only one.
+    Args: question: as the turn's record has it; its key, id, number or path; None: the only one that is open.
     Raises: question-unknown: it was answered, or is none of them. turn-state: the turn does not wait.
     """
     node = history.node(turn)
@@ -150,36 +151,33 @@ def answer(
     return [new("approval", times.to_text(now), turn=turn, **keys)]
 
 
-def _asked(node: Node, question: Any) -> dict[str, Any]:
+def _asked(node: Node, question: Any) -> Mapping[str, Any]:
     """Return the open question that a caller means."""
     still_open = states.unanswered(node)
-    if question is None:
-        fits = still_open
-    elif isinstance(question, Mapping):
-        fits = [asked for asked in still_open if asked == dict(question)]
-    else:
-        fits = [asked for asked in still_open if _is_named(asked, question)]
-    if len(fits) != 1:
-        known = states.asked_before(node)
-        named = (
-            question is None
-            or (isinstance(question, Mapping) and dict(question) in known)
-            or any(_is_named(asked, question) for asked in known)
-        )
+    answered = [asked for asked in states.asked_before(node) if asked not in still_open]
+    fits = [asked for asked in still_open if _is_meant(asked, question)]
+    before = [asked for asked in answered if _is_meant(asked, question)]
+    if len(fits) == 1 and (not before or question is None):
+        return fits[0]
+    keys = ", ".join(asked["key"] for asked in still_open)
+    if not fits:
         reason = (
-            "that question was answered already"
-            if named and not fits
-            else "the answer names several questions; name one"
-            if fits
-            else "the answer names no open question"
+            "that question was answered already" if before else "the answer names no open question"
         )
-        raise QuestionUnknown(turn=node.id, reason=reason)
-    return fits[0]
+    elif before:
+        # Whoever names one may have seen the other: a yes is to exactly one call.
+        reason = f"the answer also names a question that was answered before; open by key: {keys}"
+    else:
+        reason = f"the answer names several questions; open by key: {keys}"
+    raise QuestionUnknown(turn=node.id, reason=reason)
 
 
-def _is_named(asked: Mapping[str, Any], question: Any) -> bool:
-    """Say whether a question is meant by its id, its number or its path."""
-    return any(
-        type(question) is type(name) and question == name
-        for name in (asked.get("id"), asked.get("invocation"), asked.get("path"))
-    )
+def _is_meant(asked: Mapping[str, Any], question: Any) -> bool:
+    """Say whether a question is meant: by what its record holds, its key, id, number or path; by None any is."""
+    if question is None:
+        return True
+    if isinstance(question, Mapping):
+        return asked == {"key": asked["key"], **question}
+    number = asked.get("invocation")
+    names = (asked["key"], str(number), asked.get("id"), asked.get("path"))
+    return question == number if type(question) is int else question in names

@@ -34,7 +34,7 @@ from ledger.turns.programs import Program
 from ledger.turns.scribe import Scribe
 from ledger.turns.steps import Paused, Steps, saved, unsaved
 from ledger.turns.world import World
-from ledger.views import History
+from ledger.views import History, states
 
 GRACE_S = 0.25
 """How long a program that was stopped has to end by itself, so that it can say what it used."""
@@ -354,7 +354,7 @@ class Run:
             else:
                 self._later(decide, error, error)
         else:
-            waits = TurnWaiting(turn=self.turn, questions=tuple(questions))
+            waits = TurnWaiting(turn=self.turn, questions=tuple(map(states.keyed, questions)))
             self._conclude(error=waits, watched=True)
 
     def _give_back(self, error: LedgerError) -> None:

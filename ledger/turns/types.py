@@ -218,7 +218,7 @@ def _to_builtins(value: Any) -> Any:
 def _model_out(value: Any) -> Any:
     if _is_model(type(value)):
         return value.model_dump(mode="json")
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(values.why_not(value))
 
 
 def _convert(value: Any, annotation: Any) -> Any:

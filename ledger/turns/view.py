@@ -326,6 +326,10 @@ class Start(Making):
         super().__init__(view)
         if request_id is not None and not isinstance(request_id, str):
             raise TypeError(f"request_id is text, not {type(request_id).__name__}")
+        if request_id == "":
+            raise ValueError(
+                "request_id is empty; leave it out where a message has none of its own"
+            )
         self._program = program.description
         self._inputs = inputs
         self._settings = program.settings_to_record(settings)

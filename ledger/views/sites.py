@@ -1,7 +1,7 @@
-"""Where in a turn's tree of calls something was made, as text: `support#1/answer#1/agent!3`. Pure.
+"""Where in a turn's tree of calls something was made, as text: `support#1/answer#1/agent@3`. Pure.
 
 A helper's call is named by its name and its number under it: `answer#1`. A tool's call, for what is made
-within it, by its name and its `invocation`: `agent!3`. That number alone tells a site's calls apart.
+within it, by its name and its `invocation`: `agent@3`. That number alone tells a site's calls apart.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_NUMBER = re.compile(r"[#!]\d+$")
-_MARKS = re.compile(r"[/#!]")
-_TOOL = re.compile(r"!\d+(/|$)")
+_NUMBER = re.compile(r"[#@]\d+$")
+_MARKS = re.compile(r"[/#@]")
+_TOOL = re.compile(r"@\d+(/|$)")
 _HELPER = re.compile(r"#\d+(/|$)")
 
 
 def of_tool(site: str, name: str, invocation: int) -> str:
     """Return the site of what is made within a tool's call."""
-    return f"{site}/{_MARKS.sub('_', name)}!{invocation}"
+    return f"{site}/{_MARKS.sub('_', name)}@{invocation}"
 
 
 def holds(outer: str, site: str) -> bool:

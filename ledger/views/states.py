@@ -52,7 +52,7 @@ def released(lease: kinds.Lease) -> bool:
 
 
 def unanswered(node: Node) -> list[dict[str, Any]]:
-    """Return the questions of a turn's last wait that no later approval names, in order.
+    """Return the questions of a turn's last wait that no later approval names, in order, with their keys.
 
     A turn that ended has none: its end closed them. Raises: store-corrupt: they do not decode.
     """
@@ -66,10 +66,15 @@ def unanswered(node: Node) -> list[dict[str, Any]]:
     ]
     questions = asked if isinstance(asked, list) else []
     return [
-        question
+        keyed(question)
         for question in questions
         if isinstance(question, dict) and not any(answers_to(a, question) for a in answers)
     ]
+
+
+def keyed(question: dict[str, Any]) -> dict[str, Any]:
+    """Return a question with its `key`: its place, which names no other question of its turn."""
+    return {**question, "key": f"{question.get('site') or ''}:{question.get('invocation')}"}
 
 
 def answers_to(answer: kinds.Approval, question: dict[str, Any]) -> bool:
@@ -81,14 +86,15 @@ def answers_to(answer: kinds.Approval, question: dict[str, Any]) -> bool:
 
 
 def asked_before(node: Node) -> list[Any]:
-    """Return all questions that a turn ever asked, as recorded. Raises: store-corrupt."""
-    return [asked for waiting in node.waits for asked in kinds.mappings(waiting.approvals)]
+    """Return all questions that a turn ever asked, with their keys. Raises: store-corrupt."""
+    return [keyed(asked) for waiting in node.waits for asked in kinds.mappings(waiting.approvals)]
 
 
 def unfinished(node: Node) -> list[kinds.Tool]:
     """Return the tools that started and have no later record: they may have run.
 
-    What was made within a call whose output is known by now, or that was made again, is not asked about.
+    What was made within a call whose output is known by now, or that was made again, is not asked about, nor
+    is one that raised, of a turn whose program was told so and answered all the same.
     A state that is not known here says nothing of what the tool did either.
     """
     last = _last(node)
@@ -103,7 +109,11 @@ def unfinished(node: Node) -> list[kinds.Tool]:
         return []
     over = [inside(tool) for tool in last.values() if tool.state in OVER]
     over += made_anew(node)
-    return [tool for tool in found if not sites.held(over, tool.site or "")]
+    return [
+        tool
+        for tool in found
+        if not sites.held(over, tool.site or "") and not (node.done and tool.raised)
+    ]
 
 
 def inside(tool: kinds.Tool) -> str:
@@ -124,7 +134,7 @@ def made_again(node: Node, tool: kinds.Tool) -> bool:
     """Say whether a call that raised was made again by its program, which had been told: then that one counts."""
     if tool.raised is None:
         return False
-    input = kinds.payload(_first(node, tool).input, tool.seq)
+    input = kinds.payload(first(node, tool).input, tool.seq)
     return any(
         (other.site, other.scope, other.name) == (tool.site, tool.scope, tool.name)
         and other.invocation > tool.invocation
@@ -134,7 +144,8 @@ def made_again(node: Node, tool: kinds.Tool) -> bool:
     )
 
 
-def _first(node: Node, tool: kinds.Tool) -> kinds.Tool:
+def first(node: Node, tool: kinds.Tool) -> kinds.Tool:
+    """Return the first record of a tool's call."""
     place = tool.site, tool.invocation
     return next(t for t in node.tools if (t.site, t.invocation) == place)
 

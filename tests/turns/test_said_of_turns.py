@@ -122,3 +122,76 @@ def test_an_answer_to_a_turn_whose_process_was_killed(tmp_path):
     for answer in (turn.approve, turn.deny):
         with pytest.raises(errors.TurnState, match="is interrupted: it waits for no answer"):
             answer()
+
+
+def asks_in_turn(message: str) -> str:
+    """Ask twice about the same tool, one after the other, each in a helper of its own."""
+    return refunder(1) + refunder(2)
+
+
+@ledger.program
+def refunder(order: int) -> str:
+    """Refund an order."""
+    pay = {"order": order}
+    return ledger.current().tool("refund", pay, lambda: f"paid {order}", effects="changes")
+
+
+def test_a_name_that_was_another_questions_is_no_answer():
+    """Who names a question by what also named one that was answered may have seen that one: it is refused."""
+    turn = waiting(ledger.MemoryStore(), asks_in_turn)
+    (first,) = turn.waiting
+    turn.deny(first)
+    with pytest.raises(errors.TurnWaiting):
+        turn.resume()
+
+    (second,) = turn.waiting
+    assert (second["id"], second["path"]) == (first["id"], first["path"])
+    for name in (first["id"], first["path"], first["invocation"], str(first["invocation"])):
+        with pytest.raises(
+            errors.QuestionUnknown, match="answered before; open by key: asks_in_turn#1/"
+        ):
+            turn.approve(name)
+    for stale in (first, first["key"]):
+        with pytest.raises(errors.QuestionUnknown, match="answered already"):
+            turn.approve(stale)
+    assert first["key"] != second["key"]
+    assert turn.approve(second["key"]).resume().endswith("paid 2")
+
+
+def raises(message: str) -> str:
+    """Pay, and be told that it went wrong."""
+    try:
+        return ledger.current().tool("pay", {"order": 7}, lambda: 1 / 0, effects="changes")
+    except ZeroDivisionError:
+        return "sorry" if message == "hi" else os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_tool_that_raised_says_what_it_was_given(tmp_path):
+    """A call that raised is told with its input, when it began and what it raised; not of a turn that answered."""
+    chat = ledger.open("c", raises, store=tmp_path)
+    assert chat("hi") == "sorry"
+    assert chat.turn(1).unfinished == []
+    pid = os.fork()
+    if pid == 0:
+        ledger.open("c", raises, store=tmp_path)("die")
+    os.waitpid(pid, 0)
+
+    (tool,) = ledger.open("c", raises, store=tmp_path).turn(2).unfinished
+    assert (tool["input"], tool["raised"]) == ({"order": 7}, "ZeroDivisionError")
+
+
+def test_an_awaitable_that_was_not_awaited_is_called_one():
+    """An async program that forgets to await a tool is told so."""
+
+    async def program(message: str) -> str:
+        return ledger.current().tool("look", {}, lambda: "x", effects="reads")
+
+    with pytest.raises(errors.RecordInvalid, match="was not awaited"):
+        ledger.open("c", program, store=ledger.MemoryStore())("hi")
+
+
+def test_a_request_id_is_not_empty():
+    """An empty form field is no request id: two messages would be taken for one."""
+    chat = ledger.open("c", lambda message: message, store=ledger.MemoryStore())
+    with pytest.raises(ValueError, match="request_id is empty"):
+        chat.send("hi", request_id="")

@@ -362,7 +362,7 @@ def test_a_question_within_a_tool_says_where_it_is():
 
     (asked,) = caught.value.questions
     assert asked["path"] == "program/agent/agent/deep/note"
-    assert asked["site"] == "program#1/agent!1/agent#1/deep!1"
+    assert asked["site"] == "program#1/agent@1/agent#1/deep@1"
     assert asked["within"] == {"name": "deep", "inputs": {}}
 
 
