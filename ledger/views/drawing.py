@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 
 from ledger.errors import StoreCorrupt
-from ledger.records import kinds
+from ledger.records import kinds, values
 from ledger.views.context import Shown
 from ledger.views.history import History
 from ledger.views.nodes import Node, model_of, readable_reads
 from ledger.views.states import Dead
-from ledger.views.text import one_line
+from ledger.views.text import attachment_text, one_line
 
 _SHORTEST_TITLE = 8
 """With less room than this the title is left out."""
@@ -35,7 +35,7 @@ class Rendered(msgspec.Struct, frozen=True):
     parent: str | None
     """The turn it would continue."""
     inputs: dict[str, Any]
-    """Its own inputs, by name, as they would be recorded."""
+    """Its own inputs, by name."""
     saw: list[dict[str, Any]]
     """The entries of its record."""
     rows: list[dict[str, Any]]
@@ -58,14 +58,14 @@ class Rendered(msgspec.Struct, frozen=True):
         return "\n".join(lines) or "nothing"
 
 
-def rendered(shown: Shown, inputs: dict[str, Any]) -> Rendered:
-    """Return what a next turn would be shown. Args: shown: foreseen."""
+def rendered(shown: Shown, rows: list[dict[str, Any]], inputs: dict[str, Any]) -> Rendered:
+    """Return what a next turn would be shown. Args: shown: foreseen. rows: its rows, with attachments."""
     summary, wants = shown.summary, shown.wants
     return Rendered(
         parent=shown.parent,
         inputs=inputs,
         saw=list(shown.saw),
-        rows=shown.rows,
+        rows=rows,
         summary=summary.text if summary is not None else None,
         shown_entries=shown.entries,
         to_summarize=list(wants.turns) if wants is not None else [],
@@ -187,4 +187,8 @@ def _named(payload: Any, seq: int) -> dict[str, Any] | None:
 
 
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    """Return a value as text; attachments by name, where they stand in a list of texts as one of them."""
+    told = values.replaced(value, lambda reference: f"[{attachment_text(reference)}]")
+    if told is not value and isinstance(told, list) and all(isinstance(t, str) for t in told):
+        return " ".join(told)
+    return told if isinstance(told, str) else msgspec.json.encode(told).decode()
