@@ -473,6 +473,24 @@ class Conversation:
         at = None if turn is None else self._view.find(self._log.read(), turn)
         self._log.add(commands.entry(plugin, kind, kept, now=self._world.now(), turn=at), given)
 
+    # -- attachments
+
+    def attachments(self) -> list[Attachment]:
+        """Return every attachment that the conversation's records name, each once, oldest first.
+
+        Reads the whole log. Not promised: that their bytes are there; reading them tells.
+        """
+        return self._log.attachments()
+
+    def attachment(self, named: str | Mapping[str, Any]) -> Attachment:
+        """Return an attachment of the conversation.
+
+        Args: named: its SHA-256, or a part of it that only one begins with; its file name; or a reference
+        as messages have it, `{"$attachment": {...}}`.
+        Raises: LookupError: none is meant, or several.
+        """
+        return self._log.attachment(named)
+
     # -- forgetting
 
     def forget(self, turn: TurnLike) -> Receipt:

@@ -24,6 +24,7 @@ from typing import Any
 import ledger.stores.folder  # noqa: F401 - loaded with the first folder, it would hold up the loop
 from ledger import conversation as blocking
 from ledger import recovery
+from ledger.aio.attachments import chunks, read
 from ledger.aio.conversation import Conversation, finish
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
@@ -36,7 +37,7 @@ from ledger.views import Rule
 from ledger.views.place import Sends
 from ledger.views.rules import Chooser
 
-__all__ = ["Conversation", "Stream", "Turn", "drain", "open", "resume_all"]
+__all__ = ["Conversation", "Stream", "Turn", "chunks", "drain", "open", "read", "resume_all"]
 
 
 def open(

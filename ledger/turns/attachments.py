@@ -192,7 +192,7 @@ class Attachment(values.Attached):
     # -- as Python sees it
 
     def part(self) -> dict[str, Any]:
-        """Return it as a part of a message (`record(messages=...)`): a `blob`."""
+        """Return it as a part of a message: a `blob`. (In `record(messages=...)` it may stand for one.)"""
         return {**messages.blob(self.reference), "content": self}
 
     def __eq__(self, other: object) -> bool:
@@ -343,17 +343,18 @@ def lowered(
     if not found or given is None:
         return value
     given += found
-    plain = _lowered(value)
-    values.check(plain, path)  # A reference is deeper than what it stands for.
-    return plain
+    told = plain(value)
+    values.check(told, path)  # A reference is deeper than what it stands for.
+    return told
 
 
-def _lowered(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value with the reference of each attachment in it, as JSON has it."""
     if isinstance(value, Attachment):
         return value.reference
     if type(value) is dict:
-        return {key: _lowered(inner) for key, inner in value.items()}
-    return [_lowered(inner) for inner in value] if type(value) is list else value
+        return {key: plain(inner) for key, inner in value.items()}
+    return [plain(inner) for inner in value] if type(value) is list else value
 
 
 def raised(value: Any, blobs: Blobs | None, given: Iterable[Attachment] = ()) -> Any:

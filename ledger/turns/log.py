@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ledger.errors import AttachmentsUnsupported, DamageWarning, StoreUnsupported
+from ledger.records import canonical, values
 from ledger.records.kinds import NewRecord
 from ledger.stores.base import Erased
 from ledger.turns import attachments, loops
@@ -25,6 +26,8 @@ from ledger.views import History
 
 POLL_S = 0.1
 """How often a store without `wait` is asked again."""
+SHORTEST_HASH = 4
+"""How many digits of a hash name an attachment, at least."""
 PUTS = 3
 """How often attachments are put again that others removed before they were named."""
 
@@ -224,6 +227,38 @@ class Log:
             if blobs is None:
                 raise AttachmentsUnsupported(store=type(self.store).__name__, method="blobs")
             attachment.keep(blobs)
+
+    def attachments(self) -> list[Attachment]:
+        """Return every attachment that a record names, each once, in log order."""
+        found: dict[bytes, Any] = {}
+        for record in self.calls.read(self.conversation):
+            for reference in values.references_in(record):
+                found.setdefault(canonical.canonical(reference), reference)
+        return [self.raised(reference) for reference in found.values()]
+
+    def attachment(self, named: str | Mapping[str, Any]) -> Attachment:
+        """Return the attachment that a reference, hash, part of a hash, or file name means.
+
+        Raises: LookupError: none, or several.
+        """
+        if isinstance(named, Mapping):
+            if not values.is_reference(plain := dict(named)):
+                raise LookupError("this is no reference to an attachment")
+            only: Attachment = self.raised(plain)
+            return only
+        every = self.attachments()
+        fits = [each for each in every if named in (each.sha256, each.name)]
+        if not fits and len(named) >= SHORTEST_HASH:
+            fits = [each for each in every if each.sha256.startswith(named)]
+        if len({each.sha256 for each in fits}) == 1:
+            return fits[0]
+        told = (
+            f"{len(fits)} attachments; name one by its SHA-256" if fits else "no attachment of it"
+        )
+        known = ", ".join(f"{each.sha256[:12]} {each.name or ''}".strip() for each in fits or every)
+        raise LookupError(
+            f"conversation {self.conversation}: {named!r} names {told}: {known or 'it has none'}"
+        )
 
     def raised(self, value: Any, given: Iterable[Attachment] = ()) -> Any:
         """Return a recorded value with an `Attachment` for each reference, read from this store."""

@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 
 from ledger.errors import StoreCorrupt
-from ledger.records import kinds, values
+from ledger.records import kinds
 from ledger.views.context import Shown
 from ledger.views.history import History
 from ledger.views.nodes import Node, model_of, readable_reads
 from ledger.views.states import Dead
-from ledger.views.text import attachment_text, one_line
+from ledger.views.text import one_line, value_text
 
 _SHORTEST_TITLE = 8
 """With less room than this the title is left out."""
@@ -167,12 +167,12 @@ def spoken(history: History, node: Node) -> tuple[str, str | None]:
     if outputs is None:
         return asked, _UNREADABLE
     answer = history.answer_name(node.id)
-    return asked, _plain(outputs.get(answer)) if answer in outputs else _plain(outputs)
+    return asked, value_text(outputs.get(answer)) if answer in outputs else value_text(outputs)
 
 
 def inputs_text(inputs: dict[str, Any]) -> str:
     """Return inputs as one text: the first as it is, those after it with their names."""
-    parts = [_plain(value) for value in inputs.values()]
+    parts = [value_text(value) for value in inputs.values()]
     after = [f"{name}: {part}" for name, part in zip(inputs, parts, strict=True)][1:]
     return " · ".join([*parts[:1], *after])
 
@@ -184,11 +184,3 @@ def _named(payload: Any, seq: int) -> dict[str, Any] | None:
     except StoreCorrupt:
         return None
     return found if isinstance(found, dict) else {} if found is None else None
-
-
-def _plain(value: Any) -> str:
-    """Return a value as text; attachments by name, where they stand in a list of texts as one of them."""
-    told = values.replaced(value, lambda reference: f"[{attachment_text(reference)}]")
-    if told is not value and isinstance(told, list) and all(isinstance(t, str) for t in told):
-        return " ".join(told)
-    return told if isinstance(told, str) else msgspec.json.encode(told).decode()

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from ledger.records import values
 from ledger.records.values import REFERENCE
 
 _STEERING = {
@@ -40,6 +43,17 @@ def error_text(error: Mapping[str, Any]) -> str:
     """Return a recorded error as text: its type, and what it said, if it did."""
     message = error.get("message")
     return str(error.get("type")) + (f": {message}" if message else "")
+
+
+def value_text(value: Any) -> str:
+    """Return a value as text: text as it is, attachments by their names, anything else as JSON.
+
+    In a list of text and attachments each stands as it is.
+    """
+    told = values.replaced(value, lambda reference: f"[{attachment_text(reference)}]")
+    if told is not value and isinstance(told, list) and all(isinstance(t, str) for t in told):
+        return " ".join(told)
+    return told if isinstance(told, str) else msgspec.json.encode(told).decode()
 
 
 def attachment_text(reference: Mapping[str, Any]) -> str:
