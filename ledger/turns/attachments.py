@@ -81,11 +81,11 @@ class Attachment(values.Attached):
         elif data is not None:
             self._stream = _binary(data)
         name = name if name is not None else _file_name(self._path, self._stream)
-        self._name_it(media_type if media_type is not None else media_type_of(name), name, options)
+        self._name_it(media_type, name, options)
         self._begin()
 
     def _name_it(
-        self, media_type: str, name: str | None, options: Mapping[str, Any] | None
+        self, media_type: str | None, name: str | None, options: Mapping[str, Any] | None
     ) -> None:
         for what, text in (("media_type", media_type), ("name", name)):
             if text is not None and not isinstance(text, str):
@@ -93,6 +93,7 @@ class Attachment(values.Attached):
             values.check(text, what)
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"options are given by name, not as {type(options).__name__}")
+        media_type = media_type if media_type is not None else media_type_of(name)
         said = dict(options or {})
         values.check(said, "options", references=False)
         # What it is named by until its bytes are known is no hash of anything.

@@ -28,7 +28,7 @@ POLL_S = 0.1
 """How often a store without `wait` is asked again."""
 SHORTEST_HASH = 4
 """How many digits of a hash name an attachment, at least."""
-PUTS = 3
+PUTS = 10
 """How often attachments are put again that others removed before they were named."""
 
 
