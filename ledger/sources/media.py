@@ -13,7 +13,7 @@ import zipfile
 import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from ledger.formats.base import DraftTurn, Message, Notes
 from ledger.records import messages
@@ -85,7 +85,7 @@ class Media:
         media_type = media_type_of(name) if media_type == UNKNOWN_TYPE else media_type
         try:
             with self._open(name) as stream:
-                found = Attachment(cast(BinaryIO, stream), name=base, media_type=media_type)
+                found = Attachment(stream, name=base, media_type=media_type)
                 keep(found)
         except UNREADABLE:
             return None

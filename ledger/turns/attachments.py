@@ -43,6 +43,14 @@ class Blobs(Protocol):
         ...
 
 
+class Readable(Protocol):
+    """An open binary stream. One that can be put back (`seekable`) can be read again should reading fail."""
+
+    def read(self, size: int = ..., /) -> Any:
+        """Return at most that many bytes; none at the end."""
+        ...
+
+
 class Attachment(values.Attached):
     """Bytes of any kind as a value: an image, a PDF, a recording. Kept once in a store, by their content.
 
@@ -64,7 +72,7 @@ class Attachment(values.Attached):
 
     def __init__(
         self,
-        data: bytes | bytearray | memoryview | BinaryIO | None = None,
+        data: bytes | bytearray | memoryview | Readable | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
         media_type: str | None = None,
@@ -74,7 +82,7 @@ class Attachment(values.Attached):
         if (data is None) == (path is None):
             raise TypeError("an attachment is made of data or of a path: give one of the two")
         self._data: bytes | None = None
-        self._stream: BinaryIO | None = None
+        self._stream: Readable | None = None
         self._path = None if path is None else os.path.abspath(os.fspath(path))
         if isinstance(data, bytes | bytearray | memoryview):
             self._data = bytes(data)
@@ -248,7 +256,7 @@ class Attachment(values.Attached):
             with open(self._path, "rb") as file, _reading(_Given(file)) as given:
                 yield given
         elif self._stream is not None:
-            with self._spending(self._stream) as stream, _reading(_Given(stream)) as given:
+            with self._spending(self._stream) as spent, _reading(_Given(spent)) as given:
                 yield given
         elif self._known:
             raise AttachmentMissing(sha256=self.sha256)
@@ -256,9 +264,10 @@ class Attachment(values.Attached):
             raise ValueError("the stream of this attachment was read before, and not to its end")
 
     @contextmanager
-    def _spending(self, stream: BinaryIO) -> Iterator[BinaryIO]:
+    def _spending(self, stream: Any) -> Iterator[Readable]:
         """Have a stream read once; again, should that fail, only if it can be put back to where it stood."""
-        start = stream.tell() if stream.seekable() else None
+        seekable = getattr(stream, "seekable", None)
+        start = stream.tell() if callable(seekable) and seekable() else None
         self._stream = None
         try:
             yield stream
@@ -281,7 +290,7 @@ class _SourceFailed(Exception):
 class _Given:
     """A caller's stream as a store reads it."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: Readable) -> None:
         self._stream = stream
 
     def read(self, size: int = -1) -> bytes:
@@ -303,9 +312,9 @@ def _reading(given: _Given) -> Iterator[_Given]:
         raise failed.error from None
 
 
-def _binary(data: Any) -> BinaryIO:
-    if callable(getattr(data, "read", None)) and callable(getattr(data, "seekable", None)):
-        stream: BinaryIO = data
+def _binary(data: Any) -> Readable:
+    if callable(getattr(data, "read", None)):
+        stream: Readable = data
         return stream
     hint = ": a file is given as path=, text is encoded first" if isinstance(data, str) else ""
     raise TypeError(f"data is bytes or a binary stream, not {type(data).__name__}{hint}")

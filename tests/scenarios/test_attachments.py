@@ -53,14 +53,16 @@ class Described(NamedTuple):
     drawn: Attachment
 
 
-def describe(question: str, image: Attachment, pages: list[str | Attachment] = ()) -> Described:
+def describe(
+    question: str, image: Attachment, pages: tuple[str | Attachment, ...] = ()
+) -> Described:
     """Say what is there, and draw it."""
     told = f"{question} {image.name} {len(image.read())} {[type(p).__name__ for p in pages]}"
     return Described(told, Attachment(image.read() + b" drawn", name="drawn.png"))
 
 
 async def describe_on_a_loop(
-    question: str, image: Attachment, pages: list[str | Attachment] = ()
+    question: str, image: Attachment, pages: tuple[str | Attachment, ...] = ()
 ) -> Described:
     """The same, with a loop."""
     return describe(question, image, pages)
@@ -75,7 +77,7 @@ def test_sent_and_read_back(store, face, program, tmp_path):
 
     async def main():
         chat = face.open("c", program, store=store)
-        sent = chat.send("what?", Attachment(path=path), ["a", Attachment(b"1"), "b"])
+        sent = chat.send("what?", Attachment(path=path), ("a", Attachment(b"1"), "b"))
         turn = await sent if face is aio else sent
         path.unlink()
         return turn
@@ -213,6 +215,7 @@ class Agent:
 
     def __init__(self, folder):
         self.folder = Path(folder)
+        self.dies_at_work = False
 
     def __call__(self, message: list[str | Attachment]) -> list[str]:
         """Scan, ask, and say what was read."""
@@ -233,7 +236,9 @@ class Agent:
         ]
 
     def do(self, what):
-        """Do something once, and give a file made of it."""
+        """Do something once, and give a file made of it; or die in it."""
+        if self.dies_at_work:
+            os.kill(os.getpid(), signal.SIGKILL)
         path = self.folder / what
         path.write_bytes(what.encode())
         path.rename(self.folder / f"{what} by {os.getpid()}")
@@ -268,7 +273,7 @@ def test_a_person_gives_a_tools_output(tmp_path):
     agent, folder = Agent(tmp_path), tmp_path / "store"
 
     def work():
-        agent.do = lambda what: os.kill(os.getpid(), signal.SIGKILL)
+        agent.dies_at_work = True
         ledger.open("c", agent, store=folder).send(["look", Attachment(b"sent")])
 
     child = os.fork()
@@ -554,7 +559,7 @@ def test_large_ones_pass_through_in_pieces(face, tmp_path):
     tracemalloc.stop()
 
     assert sizes == (32 * MB, 32 * MB)
-    assert peak < 6 * MB
+    assert peak < 10 * MB
     if face is aio:
         assert on_loop not in where
 
