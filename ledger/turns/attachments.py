@@ -8,6 +8,7 @@ reference in, which a record may only name after that. `raised` is the way back:
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import mimetypes
@@ -325,6 +326,7 @@ def _file_name(path: str | None, stream: Any) -> str | None:
     return os.path.basename(named) or None if isinstance(named, str) else None
 
 
+@functools.lru_cache(maxsize=1024)
 def media_type_of(name: str | None) -> str:
     """Return the media type that a file's name tells, the same on every machine."""
     known = mimetypes.MimeTypes()  # Python's own table: not what this machine has in files.

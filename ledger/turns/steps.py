@@ -156,9 +156,7 @@ class Steps:
             said = {"key": key, "response": _wrapped(response), "site": site.site}
             return [self._new("reply", **said, **_scope(site))]
 
-        return Begun(
-            site, False, inside=site.of_reply(), records=records, gives="reply: response"
-        )
+        return Begun(site, False, inside=site.of_reply(), records=records, gives="reply: response")
 
     def begin_tool(
         self, site: Site, name: str, input: Any, *, id: str | None, effects: Effects | None
