@@ -594,15 +594,5 @@ class StoreUnsupported(LedgerError):
     method: str
 
     def message(self) -> str:
-        return f"{self.store} has no {self.method}(); nothing was changed, use a store that has it"
-
-
-@dataclass(eq=False)
-class AttachmentsUnsupported(StoreUnsupported):
-    """Raised when a store that keeps no bytes is given an attachment. Next: use one that has `blobs`."""
-
-    def message(self) -> str:
-        return (
-            f"{self.store} keeps no attachments; nothing was recorded: use a FolderStore or a MemoryStore, "
-            f"or give it `{self.method}` (put, open, has), as how-to/write-a-store tells"
-        )
+        what = {"blobs": "place for attachments (`blobs`)"}.get(self.method, f"{self.method}()")
+        return f"{self.store} has no {what}; nothing was changed, use a store that has it"

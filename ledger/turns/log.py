@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from ledger.errors import AttachmentsUnsupported, DamageWarning, StoreUnsupported
+from ledger.errors import DamageWarning, StoreUnsupported
 from ledger.records import canonical, values
 from ledger.records.kinds import NewRecord
 from ledger.stores.base import Erased
@@ -225,7 +225,7 @@ class Log:
         for attachment in given:
             blobs = self.blobs
             if blobs is None:
-                raise AttachmentsUnsupported(store=type(self.store).__name__, method="blobs")
+                raise StoreUnsupported(store=type(self.store).__name__, method="blobs")
             attachment.keep(blobs)
 
     def attachments(self) -> list[Attachment]:

@@ -360,7 +360,9 @@ def test_a_store_without_a_place_for_bytes_refuses(kind):
         lambda: chat.keep_entry("mine", "x", Attachment(CAT)),
     ]
     for make in making:
-        with pytest.raises(errors.StoreUnsupported, match=f"{kind.__name__} keeps no attachments"):
+        with pytest.raises(
+            errors.StoreUnsupported, match=f"{kind.__name__} has no place for attachments"
+        ):
             make()
     assert chat.all_turns() == []
     assert chat("text") == "text"
