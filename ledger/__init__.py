@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ledger.stores.memory import MemoryStore
     from ledger.stream import Stream
     from ledger.turn import Turn
+    from ledger.turns.attachments import Attachment
     from ledger.turns.content import keep
     from ledger.turns.current import current
     from ledger.turns.decorating import program
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     )
 
 _PLACES = {
+    "Attachment": "ledger.turns.attachments",
     "Conversation": "ledger.conversation",
     "FolderStore": "ledger.stores.folder",
     "History": "ledger.views",
@@ -79,6 +81,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "Attachment",
     "Conversation",
     "FolderStore",
     "History",

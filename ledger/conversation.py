@@ -18,7 +18,7 @@ from typing import Any
 
 from ledger.errors import TurnUnknown
 from ledger.maker import Maker
-from ledger.records import ids, kinds, values
+from ledger.records import ids, kinds
 from ledger.records.kinds import NewRecord
 from ledger.stores.resolve import store_for
 from ledger.stream import Stream
@@ -33,6 +33,7 @@ from ledger.turns import (
     running,
     stopping,
 )
+from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.helping import Remembering
 from ledger.turns.judging import judge_for
 from ledger.turns.log import Log
@@ -233,12 +234,14 @@ class Conversation:
         have made first is not made here: its turns are in `to_summarize`.
         """
         inputs: dict[str, Any] = {}
+        given: list[Attachment] = []
         if args or kwargs:
-            _, inputs, _ = self._view.bind(args, kwargs)
+            _, inputs, _ = self._view.bind(args, kwargs, given)
         history = self._log.read()
         place = self._view.place(history, "branch")
         shown = history.shown(place.parent, self._view.rule, foresee=True)
-        return drawing.rendered(shown, inputs)
+        rows, told = self._log.raised(shown.rows), self._log.raised(inputs, given)
+        return drawing.rendered(shown, rows, told)
 
     # -- going on elsewhere
 
@@ -451,7 +454,7 @@ class Conversation:
                 "seq": entry.seq,
                 "at": entry.at,
                 "turn": entry.turn,
-                "data": kinds.payload(entry.data, entry.seq),
+                "data": self._log.raised(kinds.payload(entry.data, entry.seq)),
             }
             for entry in history.entries(plugin, kind, at)
             if at is not None or entry.turn is None
@@ -465,9 +468,28 @@ class Conversation:
         Args: plugin, kind: whose it is and what. data: any value that can be kept exactly. turn: it
         belongs to the branches through this turn; None: to every branch.
         """
-        values.check(data, "data", references=False)
+        given: list[Attachment] = []
+        kept = lowered(data, "data", given)
         at = None if turn is None else self._view.find(self._log.read(), turn)
-        self._log.add(commands.entry(plugin, kind, data, now=self._world.now(), turn=at))
+        self._log.add(commands.entry(plugin, kind, kept, now=self._world.now(), turn=at), given)
+
+    # -- attachments
+
+    def attachments(self) -> list[Attachment]:
+        """Return every attachment that the conversation's records name, each once, oldest first.
+
+        Reads the whole log. Not promised: that their bytes are there; reading them tells.
+        """
+        return self._log.attachments()
+
+    def attachment(self, named: str | Mapping[str, Any]) -> Attachment:
+        """Return an attachment of the conversation.
+
+        Args: named: its SHA-256, or a part of it that only one begins with; its file name; or a reference
+        as messages have it, `{"$attachment": {...}}`.
+        Raises: LookupError: none is meant, or several.
+        """
+        return self._log.attachment(named)
 
     # -- forgetting
 

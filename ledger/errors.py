@@ -596,4 +596,5 @@ class StoreUnsupported(LedgerError):
     method: str
 
     def message(self) -> str:
-        return f"{self.store} has no {self.method}(); nothing was changed, use a store that has it"
+        what = {"blobs": "place for attachments (`blobs`)"}.get(self.method, f"{self.method}()")
+        return f"{self.store} has no {what}; nothing was changed, use a store that has it"

@@ -13,8 +13,10 @@ from types import EllipsisType
 from typing import Any, NamedTuple
 
 from ledger import merging
+from ledger.records import kinds
 from ledger.turn import Turn, TurnBase
 from ledger.turns import commands, content, launching, loops, programs, running
+from ledger.turns.attachments import Attachment
 from ledger.turns.launching import Launch
 from ledger.turns.log import Log
 from ledger.turns.running import Run
@@ -47,13 +49,20 @@ class Maker:
         settings: Mapping[str, Any] | None = None,
     ) -> tuple[Start, BoundArguments]:
         """Return a turn in the making, and its program's bound call. Raises: TypeError, record-invalid."""
-        bound, inputs, own = self._view.bind(args, kwargs)
+        given: list[Attachment] = []
+        bound, inputs, own = self._view.bind(args, kwargs, given)
         settings = {**own, **(settings or {})}
         program = self._view.program
         assert program is not None
         self.check_content(program.description, program.keep)
         start = Start(
-            self._view, program, inputs, settings=settings, request_id=request_id, under=under
+            self._view,
+            program,
+            inputs,
+            settings=settings,
+            given=given,
+            request_id=request_id,
+            under=under,
         )
         return start, bound
 
@@ -112,15 +121,19 @@ class Maker:
         else:
             landing = view.done(history, onto, "a merge lands on a turn that is done")
         answers = [_answer(Turn(self._log, view, view.find(history, turn))) for turn in merged]
+        record = history.node(merged[0]).record
+        sent = kinds.mapping(record.inputs, record.seq, f"turn {merged[0]}")
         program = view.merged_program(history, merged[0])
         self.check_content(program, self._kept_of(program))
 
         def making(value: Any) -> Merge:
+            given: list[Attachment] = []
             return Merge(
                 view,
                 merged,
-                view.merged_outputs(program, value),
-                inputs=answers[0]["inputs"],
+                view.merged_outputs(program, value, given),
+                given=given,
+                inputs=sent,
                 landing=landing,
                 program=program,
                 made_by=merging.made_by(by),
@@ -132,9 +145,10 @@ class Maker:
         """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""
         if isinstance(making, Start):
             self._log.hold(self._view.world.holder())
+        self._log.keep(making.given)  # Before the lock: it may take long.
         # One step for threads that share this view: who sends next stands behind this turn.
         with self._log.lock:
-            self._log.append(making.decide)
+            self._log.append(making.decide, making.given)
             if making.repeats is not None:
                 self._log.confirm()  # Who recorded it may have died before it was durable.
                 return making.repeats

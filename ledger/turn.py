@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import copy_context
 from datetime import datetime
 from typing import Any, Self
@@ -85,13 +85,30 @@ class TurnBase:
     @property
     def inputs(self) -> dict[str, Any]:
         """What was sent, by name."""
+        inputs: dict[str, Any] = self._attached(self._inputs)
+        return inputs
+
+    @property
+    def _inputs(self) -> dict[str, Any]:
+        """What was sent, as JSON has it."""
         return kinds.mapping(self._node.record.inputs, *self._where)
 
     @property
     def outputs(self) -> dict[str, Any]:
         """Every output by name; empty until it is done."""
+        outputs: dict[str, Any] = self._attached(self._outputs)
+        return outputs
+
+    @property
+    def _outputs(self) -> dict[str, Any]:
+        """Every output, as JSON has it."""
         ended = self._node.ended
         return {} if ended is None else kinds.mapping(ended.outputs, *self._where)
+
+    @property
+    def _attached(self) -> Callable[[Any], Any]:
+        """What gives a recorded value with the attachments in it."""
+        return self._log.raised
 
     @property
     def result(self) -> Any:
@@ -104,7 +121,9 @@ class TurnBase:
         if ended is None or ended.state != "done":
             return None
         program = self._own_program
-        return self._plain_answer if program is None else program.answer(self._plain_answer)
+        if program is None:
+            return self._attached(self._plain_answer)
+        return program.answer(self._plain_answer, self._attached)
 
     @property
     def _plain_answer(self) -> Any:
@@ -112,15 +131,15 @@ class TurnBase:
         ended = self._node.ended
         if ended is not None and kinds.has(ended.value):
             return self._value(ended.value)
-        return self.outputs.get(self._log.history.answer_name(self._id))
+        return self._outputs.get(self._log.history.answer_name(self._id))
 
     @property
     def _returned(self) -> Any:
         """What its program returned: several outputs as the NamedTuple that the view's program declares."""
         program = self._own_program
-        return (
-            self.result if program is None else program.returned(self._plain_answer, self.outputs)
-        )
+        if program is None:
+            return self.result
+        return program.returned(self._plain_answer, self._outputs, self._attached)
 
     @property
     def _own_program(self) -> Program | None:
@@ -143,9 +162,9 @@ class TurnBase:
         if node.ended is not None:
             answered = messages.readable(self._value(node.ended.messages))
         if asked is None:
-            asked = messages.from_inputs(self.inputs)
+            asked = messages.from_inputs(self._inputs)
         if answered is None:
-            answered = messages.from_result(self.result) if self.outputs else []
+            answered = messages.from_result(self._plain_answer) if self._outputs else []
         return [*asked, *answered]
 
     @property
@@ -300,7 +319,7 @@ class TurnBase:
 
     def __repr__(self) -> str:
         state = self.state
-        asked = one_line(inputs_text(self.inputs), 40)
+        asked = one_line(inputs_text(self._inputs), 40)
         answer = one_line(self.result, 50) if state == "done" else f"[{state}]"
         return f"<Turn {self.ordinal} {self._id[-8:]} {asked} -> {answer}>"
 

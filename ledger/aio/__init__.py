@@ -9,6 +9,9 @@ Nothing here reads or writes a file on the loop: what may wait for a store is do
 of threads, and a store whose methods are coroutines is awaited on the caller's loop. A program that is
 async runs on the caller's loop; one that is not, in a thread.
 
+An attachment's bytes are read with `await ledger.aio.read(attachment)`, and large ones in pieces with
+`async for piece in ledger.aio.chunks(attachment)`: its own `read` and `open` block.
+
 Import it where your program is loaded (`import ledger.aio`): its first use would load it, on the loop.
 
 Each verb is the blocking one of `ledger.conversation`, done elsewhere and awaited. Only what waits for
@@ -18,7 +21,8 @@ long is written here once more: a send that queues, an answer that is still bein
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import ledger.stores.folder  # noqa: F401 - loaded with the first folder, it would hold up the loop
@@ -29,6 +33,7 @@ from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
 from ledger.stores.resolve import store_for
 from ledger.turns import approving, loops, running
+from ledger.turns.attachments import Attachment
 from ledger.turns.loops import over
 from ledger.turns.pool import in_pool
 from ledger.turns.resuming import Resumed
@@ -36,7 +41,7 @@ from ledger.views import Rule
 from ledger.views.place import Sends
 from ledger.views.rules import Chooser
 
-__all__ = ["Conversation", "Stream", "Turn", "drain", "open", "resume_all"]
+__all__ = ["Conversation", "Stream", "Turn", "chunks", "drain", "open", "read", "resume_all"]
 
 
 def open(
@@ -110,3 +115,21 @@ async def drain(timeout_s: float | None = None) -> list[str]:
         if late:
             return [run.turn for run in running.all_here()]
     return []
+
+
+async def read(attachment: Attachment) -> bytes:
+    """Return the bytes of an attachment. Raises: as `Attachment.read`."""
+    return await loops.done(in_pool(attachment.read))
+
+
+async def chunks(attachment: Attachment, *, size_bytes: int = 1 << 20) -> AsyncIterator[bytes]:
+    """Yield the bytes of an attachment in pieces of at most `size_bytes`, in order.
+
+    Raises: as `Attachment.open`; store-corrupt after the last piece: then what was given is not to be used.
+    """
+    stream = await loops.done(in_pool(attachment.open))
+    try:
+        while chunk := await loops.done(in_pool(partial(stream.read, size_bytes))):
+            yield chunk
+    finally:
+        stream.close()

@@ -16,6 +16,7 @@ from ledger.aio.turn import Turn
 from ledger.aio.waiting import Begun, changed, do, result, stop_begun, undone
 from ledger.turn import TurnBase, outcome_of
 from ledger.turns import loops, resuming, stopping
+from ledger.turns.attachments import Attachment
 from ledger.turns.loops import in_the_end, over
 from ledger.turns.pool import in_pool
 from ledger.turns.receipts import Receipt
@@ -249,6 +250,16 @@ class Conversation:
     ) -> None:
         """Keep something beside the turns. Args: as `ledger.Conversation.keep_entry`."""
         await self._do(lambda: self._inner.keep_entry(plugin, kind, data, turn=turn))
+
+    # -- attachments
+
+    async def attachments(self) -> list[Attachment]:
+        """Return every attachment that the conversation's records name, each once, oldest first."""
+        return await self._do(self._inner.attachments)
+
+    async def attachment(self, named: str | Mapping[str, Any]) -> Attachment:
+        """Return an attachment of the conversation. Args, Raises: as `ledger.Conversation.attachment`."""
+        return await self._do(lambda: self._inner.attachment(named))
 
     # -- forgetting
 

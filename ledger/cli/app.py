@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ledger.cli import asking, reading, removing, resuming, running, writing
+from ledger.cli import asking, attaching, reading, removing, resuming, running, writing
 from ledger.cli.output import (
     OutputClosed,
     OutputFailed,
@@ -66,6 +66,7 @@ def _options(
 
 
 reading.add_to(app)
+attaching.add_to(app)
 writing.add_to(app)
 running.add_to(app)
 asking.add_to(app)

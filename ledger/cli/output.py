@@ -19,11 +19,13 @@ import typer
 from ledger.conversation import Conversation
 from ledger.conversation import open as open_conversation
 from ledger.errors import ConversationUnknown, LedgerError, TurnUnknown
+from ledger.records import values
 from ledger.stores.folder import FolderStore
 from ledger.stores.verify import Report
 from ledger.turn import Turn
+from ledger.turns.attachments import plain
 from ledger.turns.view import SHORTEST_PART
-from ledger.views.text import error_text, one_line, printable
+from ledger.views.text import attachment_text, error_text, one_line, printable, value_text
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 TurnName = Annotated[
@@ -232,8 +234,8 @@ def _writing(where: str = "") -> Iterator[None]:
 
 
 def say_json(value: Any) -> None:
-    """Print a value as JSON."""
-    say(json.dumps(value, indent=2, ensure_ascii=True))
+    """Print a value as JSON, its attachments as references."""
+    say(json.dumps(plain(value), indent=2, ensure_ascii=True))
 
 
 def moment(when: datetime | None) -> str | None:
@@ -281,6 +283,7 @@ def turn_text(turn: Turn, *, whole: bool = False) -> str:
     if turn.state == "done":
         for name, value in turn.outputs.items():
             lines += block(answer_mark(name), value)
+        lines += _beside(turn)
     elif turn.partial:
         lines += block("<… ", turn.partial)
     if turn.error:
@@ -298,6 +301,21 @@ def asked(turn: Turn) -> list[str]:
         for name, value in turn.inputs.items()
         for line in block("> " if name == "message" else f"{name} > ", value)
     ]
+
+
+def _beside(turn: Turn) -> list[str]:
+    """Return the lines of the attachments that stand in a turn's messages alone."""
+    shown = {r[values.REFERENCE]["sha256"] for r in _references([turn.inputs, turn.outputs])}
+    beside = {r[values.REFERENCE]["sha256"]: r for r in _references(turn.messages)}
+    return [
+        f"  attachment: {attachment_text(reference)}"
+        for sha256, reference in beside.items()
+        if sha256 not in shown
+    ]
+
+
+def _references(value: Any) -> list[dict[str, Any]]:
+    return list(values.references_in(plain(value)))
 
 
 def needs(turn: Turn) -> list[str]:
@@ -377,8 +395,9 @@ def heading(turn: Turn) -> str:
 
 
 def block(mark: str, value: Any) -> list[str]:
-    """Return a value as lines behind a mark: text as it is, anything else as JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Return a value as lines behind a mark: text as it is, attachments by name, anything else as JSON."""
+    told = plain(value)
+    text = value_text(told) if _references(told) or isinstance(value, str) else _compact(value)
     first, *rest = [part for line in text.split("\n") for part in _wrapped(line, len(mark))]
     return [mark + first, *(" " * len(mark) + line for line in rest)]
 
@@ -459,13 +478,15 @@ def read_text(value: str) -> str:
         raise typer.BadParameter(f"standard input is not UTF-8: {error}") from None
 
 
-def write_out(text: str | bytes, path: Path | None) -> None:
-    """Write to a new file, readable by its owner only, or to standard output."""
+def write_out(text: str | bytes | Iterable[bytes], path: Path | None) -> None:
+    """Write to a new file, readable by its owner only, or to standard output. What fails leaves no file."""
     data = text.encode() if isinstance(text, str) else text
+    pieces = [data] if isinstance(data, bytes) else data
     if path is None:
         with _writing():
             sys.stdout.flush()
-            sys.stdout.buffer.write(data)
+            for piece in pieces:
+                sys.stdout.buffer.write(piece)
             sys.stdout.flush()
         return
     with _writing(str(path)):
@@ -475,7 +496,8 @@ def write_out(text: str | bytes, path: Path | None) -> None:
             raise typer.BadParameter(f"{path} exists; choose another name") from None
         try:
             with open(descriptor, "wb") as file:
-                file.write(data)
+                for piece in pieces:
+                    file.write(piece)
         except BaseException:
             with suppress(OSError):
                 os.unlink(path)

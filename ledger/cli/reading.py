@@ -34,7 +34,8 @@ from ledger.conversation import Conversation
 from ledger.sources.exporting import export_json, export_markdown
 from ledger.stores.doctor import examine
 from ledger.turn import Turn
-from ledger.views.text import one_line, printable
+from ledger.turns.attachments import plain
+from ledger.views.text import one_line, printable, value_text
 
 
 class ExportFormat(StrEnum):
@@ -187,7 +188,7 @@ def heads(context: typer.Context, id: Id, as_json: Json = False) -> None:
         return
     for turn in found:
         say(printable(heading(turn)))
-        asked = " ".join(str(value) for value in turn.inputs.values())
+        asked = " ".join(value_text(plain(value)) for value in turn.inputs.values())
         say("   " + one_line(asked, width() - 3))
 
 

@@ -28,10 +28,12 @@ from ledger.cli.output import (
 )
 from ledger.conversation import Conversation
 from ledger.errors import ImportInvalid
+from ledger.records import messages
 from ledger.sources.exporting import log_of
 from ledger.sources.importing import import_conversations
 from ledger.stores.repairing import Repaired
 from ledger.turn import Turn
+from ledger.turns.attachments import Attachment
 from ledger.views.text import printable
 
 
@@ -70,6 +72,15 @@ def add(
         str | None, typer.Option("--parent", help="The turn it continues; default: the head.")
     ] = None,
     model: Annotated[str | None, typer.Option("--model", help="Who answered.")] = None,
+    attach: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--attach",
+            metavar="FILE",
+            help="A file that was asked about; its bytes are kept. May be given again.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Record a turn made elsewhere; a new id begins a new conversation.
@@ -81,8 +92,19 @@ def add(
     chat = opened(context, id)
     asked, answered = read_text(message), read_text(result)
     after = ... if parent is None else named(chat, parent)
-    turn = chat.record(asked, answered, parent=after, model=model)
+    exchange = _with_files(asked, answered, attach) if attach else None
+    try:
+        turn = chat.record(asked, answered, parent=after, model=model, messages=exchange)
+    except OSError as error:
+        raise typer.BadParameter(f"{error.filename}: {error.strerror}") from None
     say_json(turn_json(turn)) if as_json else say(turn_text(turn))
+
+
+def _with_files(asked: str, answered: str, files: list[Path]) -> list[dict[str, Any]]:
+    """Return the messages of a turn about files."""
+    question = messages.text("user", asked)
+    question["parts"] += [Attachment(path=path).part() for path in files]
+    return [question, messages.text("assistant", answered)]
 
 
 def merge(

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypedDict
 
 from ledger.formats.base import Message
+from ledger.records import values
+from ledger.views.text import value_text
 
 _ASKING = frozenset({"user", "system", "developer"})
 _TICKS = re.compile("`+")
@@ -74,14 +76,14 @@ def _answer(row: Row) -> Iterator[str]:
         yield from _values(outputs, "result")
 
 
-def _values(values: dict[str, Any], plain: str) -> Iterator[str]:
+def _values(named: dict[str, Any], plain: str) -> Iterator[str]:
     """Write inputs or outputs; the usual single text stands without its name."""
-    for name, value in values.items():
-        if name != plain or len(values) > 1:
+    for name, value in named.items():
+        if name != plain or len(named) > 1:
             yield f"**{_inline(name)}**"
             yield ""
-        if isinstance(value, str):
-            yield from _quoted(value)
+        if isinstance(value, str) or any(values.references_in(value)):
+            yield from _quoted(value_text(value))
         else:
             yield from _fenced(json.dumps(value, ensure_ascii=False, indent=2), "json")
 

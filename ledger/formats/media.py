@@ -30,12 +30,6 @@ def data_of(uri: str) -> tuple[str, str] | None:
     return (found[1], found[2]) if found else None
 
 
-def modality_of(mime_type: str) -> str:
-    """Return what kind of thing a media type is: `image`, `audio`, `video`, else `document`."""
-    kind = mime_type.partition("/")[0]
-    return kind if kind in ("image", "audio", "video") else "document"
-
-
 def uri_part(uri: str, modality: str) -> dict[str, Any]:
     """Return the part of an address; a `data:` one says its media type."""
     data = data_of(uri)

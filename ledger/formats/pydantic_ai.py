@@ -32,7 +32,7 @@ from ledger.formats.converting import (
     whole,
     with_own,
 )
-from ledger.records.messages import Message
+from ledger.records.messages import Message, modality_of
 
 name = "pydantic-ai"
 title = "pydantic-ai, as JSON"
@@ -331,9 +331,9 @@ def _file(raw: Raw) -> Part | None:
         return {"type": "uri", "modality": _URLS[kind], **typed, "uri": raw["url"]}
     if kind == "binary" and isinstance(raw.get("data"), str) and isinstance(mime, str):
         uri = media.data_uri(mime, raw["data"].translate(_PLAIN))
-        return media.uri_part(uri, media.modality_of(mime)) if media.data_of(uri) else None
+        return media.uri_part(uri, modality_of(mime)) if media.data_of(uri) else None
     if kind == "uploaded-file" and isinstance(raw.get("file_id"), str):
-        modality = media.modality_of(mime if isinstance(mime, str) else "")
+        modality = modality_of(mime if isinstance(mime, str) else "")
         return {"type": "file", "modality": modality, **typed, "file_id": raw["file_id"]}
     return None
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ledger.errors import RecordInvalid
-from ledger.records.values import REFERENCE
+from ledger.records.values import REFERENCE, is_reference, references_in
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 USER_SIDE = ("system", "developer", "user")
@@ -141,25 +141,53 @@ def split(messages: list[Message]) -> tuple[list[Message], list[Message]]:
     return messages, []
 
 
+def modality_of(media_type: str) -> str:
+    """Return what kind of thing a media type is: `image`, `audio`, `video`, else `document`."""
+    kind = media_type.partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "document"
+
+
+def blob(reference: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a reference to an attachment."""
+    mime_type = reference[REFERENCE]["media_type"]
+    modality = modality_of(mime_type)
+    return {"type": "blob", "modality": modality, "mime_type": mime_type, "content": reference}
+
+
 def from_inputs(inputs: dict[str, Any]) -> list[Message]:
-    """Return the user side of a turn that recorded none: its text, or its inputs by name."""
+    """Return the user side of a turn that recorded none: its input, or its inputs by name, in order."""
     if not inputs:
         return []
     if len(inputs) == 1:
-        return [text("user", _shown(next(iter(inputs.values()))))]
-    parts = [
-        {"type": "text", "content": f"{name}: {_shown(value)}"} for name, value in inputs.items()
-    ]
+        return [{"role": "user", "parts": _parts(next(iter(inputs.values())))}]
+    parts = [part for name, value in inputs.items() for part in _labelled(name, _parts(value))]
     return [{"role": "user", "parts": parts}]
 
 
 def from_result(result: Any) -> list[Message]:
-    """Return the assistant side of a turn that recorded none: its answer."""
-    return [text("assistant", _shown(result))]
+    """Return the assistant side of a turn that recorded none: its answer, as JSON has it."""
+    return [{"role": "assistant", "parts": _parts(result)}]
 
 
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _parts(value: Any) -> list[dict[str, Any]]:
+    """Return a value as parts: text and attachments in their order, anything else as JSON.
+
+    Attachments deeper inside come after the JSON that names them.
+    """
+    if is_reference(value):
+        return [blob(value)]
+    if type(value) is list and any(map(is_reference, value)):
+        return [part for item in value for part in _parts(item)]
+    shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return [{"type": "text", "content": shown}, *map(blob, references_in(value))]
+
+
+def _labelled(name: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the parts of one of several inputs, its name before them."""
+    first, *rest = parts
+    if first["type"] != "text":
+        return [{"type": "text", "content": f"{name}:"}, *parts]
+    return [{**first, "content": f"{name}: {first['content']}"}, *rest]
 
 
 def _type(value: Any) -> str:

@@ -4,7 +4,8 @@ What may be kept is JSON and nothing near it: None, bool, int within ±(2^53 - 1
 without lone surrogates, list, dict with str keys; containers at most 200 deep. A value of any other
 type comes back as something else, or not at all, so it is refused with its path; so are subclasses
 (an Enum that is a str, a numpy float), which come back as their base. One more rule: a dict with the
-key `$attachment` is a reference to stored bytes and has that form only.
+key `$attachment` is a reference to stored bytes and has that form only. A caller gives an `Attached` in
+its place, and the reference is made of that.
 
 The check walks with its own stack, so depth and cycles cost memory, never the interpreter's stack. A
 container that stands in many places is walked once for each greater depth it is met at, so a graph of
@@ -17,7 +18,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -37,9 +38,9 @@ _HINTS = {
     "tuple": "a tuple comes back as a list; use a list",
     "set": "JSON has no sets; use a sorted list",
     "frozenset": "JSON has no sets; use a sorted list",
-    "bytes": "bytes belong in an attachment",
-    "bytearray": "bytes belong in an attachment",
-    "memoryview": "bytes belong in an attachment",
+    "bytes": "bytes belong in an attachment: ledger.Attachment(data)",
+    "bytearray": "bytes belong in an attachment: ledger.Attachment(data)",
+    "memoryview": "bytes belong in an attachment: ledger.Attachment(data)",
     "Decimal": "a Decimal has no exact JSON form; use str(value)",
     "datetime": "use value.isoformat()",
     "date": "use value.isoformat()",
@@ -55,16 +56,23 @@ _Steps = Iterator[tuple[Any, Any]]
 _CONTAINERS = frozenset({dict, list})
 
 
-def check(value: Any, path: str = "", *, references: bool = True) -> None:
+class Attached:
+    """What a caller gives where a reference to stored bytes is to stand: see `ledger.Attachment`."""
+
+
+def check(
+    value: Any, path: str = "", *, references: bool = True, attached: list[Any] | None = None
+) -> None:
     """Raise unless a value can be kept exactly.
 
     Args: path: what the value is called in messages. references: whether `$attachment` references
-    may stand in it (a caller's own values may not hold any).
+    may stand in it (a caller's own values may not hold any). attached: takes every `Attached` that
+    stands in it; None: none may.
     Raises: record-invalid, naming the path. record-too-large: parts that stand in it many times
     would make its text larger than a record may be.
     """
     if type(value) not in _CONTAINERS:
-        _check_leaf(value, path, None)
+        _check_leaf(value, path, None, attached=attached)
         return
     stack: list[tuple[_Steps, int, _Place]] = [(_enter(value, path, None, references), 1, None)]
     met = {id(value): 1}
@@ -73,7 +81,7 @@ def check(value: Any, path: str = "", *, references: bool = True) -> None:
         steps, depth, place = stack[-1]
         for step, inner in steps:
             if type(inner) not in _CONTAINERS:
-                _check_leaf(inner, path, place, step)
+                _check_leaf(inner, path, place, step, attached)
                 continue
             before = met.get(id(inner), 0)
             shared = shared or before > 0
@@ -105,6 +113,57 @@ def references(value: Any) -> Iterator[str]:
             stack.extend(item.values())
         elif type(item) is list:
             stack.extend(item)
+
+
+def is_reference(value: Any) -> bool:
+    """Say whether a value is a reference to stored bytes, in exactly its form."""
+    if type(value) is not dict or len(value) != 1:
+        return False
+    inner = value.get(REFERENCE)
+    return (
+        type(inner) is dict
+        and set(inner) <= {"sha256", "media_type", "size", "name", "options"}
+        and type(inner.get("sha256")) is str
+        and _HEX64.fullmatch(inner["sha256"]) is not None
+        and type(inner.get("media_type")) is str
+        and type(inner.get("size")) is int
+        and inner["size"] >= 0
+        and type(inner.get("name", "")) is str
+        and type(inner.get("options", {})) is dict
+    )
+
+
+def references_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every reference that stands in a kept value, in order, also more than once."""
+    if is_reference(value):
+        yield value
+    elif type(value) in _CONTAINERS:
+        for inner in value.values() if type(value) is dict else value:
+            yield from references_in(inner)
+
+
+def replaced(value: Any, of: Callable[[Any], Any]) -> Any:
+    """Return a kept value with every reference in it replaced; itself where there is none."""
+    return _replaced(value, of) if any(True for _ in references(value)) else value
+
+
+def _replaced(value: Any, of: Callable[[Any], Any]) -> Any:
+    if is_reference(value):
+        return of(value)
+    if type(value) is dict:
+        return {key: _replaced(inner, of) for key, inner in value.items()}
+    return [_replaced(inner, of) for inner in value] if type(value) is list else value
+
+
+def identity(value: Any) -> Any:
+    """Return what two values are compared by: of an attachment its bytes and options, not how it is called."""
+    return replaced(value, _bytes_and_options)
+
+
+def _bytes_and_options(reference: Any) -> Any:
+    named = reference[REFERENCE]
+    options = {"options": named["options"]} if named.get("options") else {}
+    return {REFERENCE: {"sha256": named["sha256"], **options}}
 
 
 def _enter(item: Any, path: str, place: _Place, references: bool) -> _Steps:
@@ -158,7 +217,9 @@ def too_deep(text: bytes) -> bool:
     return max(accumulate(outside, lambda depth, step: depth + step - 1, initial=0)) > DEPTH_LIMIT
 
 
-def _check_leaf(item: Any, path: str, place: _Place, step: Any = None) -> None:
+def _check_leaf(
+    item: Any, path: str, place: _Place, step: Any = None, attached: list[Any] | None = None
+) -> None:
     """Check what holds nothing else. `step`: its key or index in the container at `place`."""
     kind = type(item)
     if kind is str:
@@ -174,6 +235,9 @@ def _check_leaf(item: Any, path: str, place: _Place, step: Any = None) -> None:
             return
         reason = f"{item!r} is not a JSON number"
     elif item is None or kind is bool:
+        return
+    elif attached is not None and isinstance(item, Attached):
+        attached.append(item)
         return
     else:
         reason = why_not(item)
@@ -195,25 +259,14 @@ def _check_text(text: str, path: str, place: _Place, what: str) -> None:
 def _check_reference(item: dict[Any, Any], path: str, place: _Place, allowed: bool) -> None:
     if not allowed:
         _refuse(path, place, f"the key {REFERENCE!r} is reserved for stored attachments")
-    inner = item[REFERENCE]
-    fits = (
-        len(item) == 1
-        and type(inner) is dict
-        and set(inner) <= {"sha256", "media_type", "size", "name", "options"}
-        and type(inner.get("sha256")) is str
-        and _HEX64.fullmatch(inner["sha256"]) is not None
-        and type(inner.get("media_type")) is str
-        and type(inner.get("size")) is int
-        and inner["size"] >= 0
-        and type(inner.get("name", "")) is str
-        and type(inner.get("options", {})) is dict
-    )
-    if not fits:
+    if not is_reference(item):
         _refuse(path, place, f"the key {REFERENCE!r} is reserved for stored attachments")
 
 
 def why_not(item: Any) -> str:
     """Say why a value of a foreign type is not kept."""
+    if isinstance(item, Attached):
+        return "no attachment can stand here"
     name = type(item).__name__
     for base in type(item).__mro__:
         if base.__name__ in _HINTS and base.__module__ != "__main__":

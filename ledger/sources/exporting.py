@@ -11,6 +11,7 @@ from ledger.formats import export_json as document
 from ledger.formats import markdown
 from ledger.records import codec, times, values
 from ledger.turn import Turn
+from ledger.turns.attachments import plain
 
 
 def export_json(chat: Conversation) -> bytes:
@@ -68,8 +69,8 @@ def _row(turn: Turn) -> markdown.Row:
     return {
         "ordinal": turn.ordinal,
         "id": turn.id,
-        "inputs": turn.inputs,
-        "outputs": turn.outputs if turn.state == "done" else None,
+        "inputs": plain(turn.inputs),
+        "outputs": plain(turn.outputs) if turn.state == "done" else None,
         "model": turn.model,
         "state": "erased" if turn.erased else turn.state,
         "started": times.to_text(turn.started) if turn.started is not None else None,

@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from ledger.errors import ImportInvalid
 from ledger.formats import chatgpt, export_json
 from ledger.formats.base import Broken, Element, Format, Found, Skipped
 from ledger.formats.elements import split
+from ledger.sources.media import UNREADABLE, Media
 
 FORMATS: tuple[Format, ...] = (chatgpt, export_json)
 
@@ -39,7 +39,6 @@ _KNOWN_NAME = re.compile(r"conversations([-_ .]?\d+)?\.json", re.IGNORECASE)
 _OTHER_NAME = re.compile(r".*\.(json|zip)", re.IGNORECASE)
 _ZIP_START = (b"PK\x03\x04", b"PK\x05\x06")
 _ENCRYPTED = 0x1
-_UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
 _NEXT = (
     "give the zip of a data export, its folder, its conversations.json, or a file written by "
     "`turn-ledger export`"
@@ -55,12 +54,15 @@ class Source(NamedTuple):
     """None: it was found where conversations were expected and holds none that is known."""
     items: Iterator[Found]
     """What it holds, read as it is asked for."""
+    media: Media = Media()
+    """The files beside it in its zip or folder."""
 
 
 @dataclass(slots=True)
 class _File:
     name: str
     open: Callable[[], IO[bytes]]
+    media: Media
 
 
 def find(path: str | os.PathLike[str]) -> Iterator[Source]:
@@ -80,7 +82,7 @@ def find(path: str | os.PathLike[str]) -> Iterator[Source]:
             unknown.append(Skipped(file.name, reason))
         else:
             known = True
-            yield Source(file.name, format, _items(file, format))
+            yield Source(file.name, format, _items(file, format), file.media)
     if not known:
         raise ImportInvalid(source=os.fspath(path), reason=_nothing(unknown))
     for skipped in unknown:
@@ -135,7 +137,7 @@ def _elements(file: _File) -> Iterator[Element | Broken]:
 
     try:
         yield from split(pieces())
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         yield Broken(read, f"it cannot be read on: {_said(error)}")
 
 
@@ -149,10 +151,12 @@ def _said(error: BaseException) -> str:
 def _files(path: Path, unknown: list[Skipped]) -> Iterator[_File]:
     """Yield the files to look at; what is refused is told in `unknown`."""
     if not path.is_dir():
-        yield from _opened(path, unknown)
+        yield from _opened(path, unknown, Media())
         return
-    for inner in _wanted(sorted(_below(path, unknown), key=_in_order)):
-        yield from _opened(path / inner, unknown)
+    names = list(_below(path, unknown))
+    media = Media(names, lambda name: (path / name).open("rb"))
+    for inner in _wanted(sorted(names, key=_in_order)):
+        yield from _opened(path / inner, unknown, media)
 
 
 def _below(folder: Path, unknown: list[Skipped]) -> Iterator[str]:
@@ -166,23 +170,24 @@ def _below(folder: Path, unknown: list[Skipped]) -> Iterator[str]:
                 yield str(path.relative_to(folder))
 
 
-def _opened(path: Path, unknown: list[Skipped]) -> Iterator[_File]:
-    """Yield the file, or when it is a zip those in it."""
+def _opened(path: Path, unknown: list[Skipped], media: Media) -> Iterator[_File]:
+    """Yield the file, or when it is a zip those in it. Args: media: the files beside it."""
     try:
         if path.exists() and not path.is_file():
             raise ImportInvalid(source=str(path), reason="it is neither a file nor a folder")
         with path.open("rb") as opened:
             is_zip = opened.read(4) in _ZIP_START
-        names = _entries(path) if is_zip else []
+        names, inside = _entries(path) if is_zip else ([], [])
     except ImportInvalid as error:
         unknown.append(Skipped(str(path), error.reason))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         unknown.append(Skipped(str(path), _said(error)))
     else:
         if not is_zip:
-            yield _File(str(path), lambda: path.open("rb"))
+            yield _File(str(path), lambda: path.open("rb"), media)
+        own = Media(inside, lambda name: _entry_opener(path, name)())
         for name in names:
-            yield _File(f"{path}: {name}", _entry_opener(path, name))
+            yield _File(f"{path}: {name}", _entry_opener(path, name), own)
 
 
 def _entry_opener(path: Path, name: str) -> Callable[[], IO[bytes]]:
@@ -219,8 +224,8 @@ def _is_shadow(name: str) -> bool:
 # -- zips ------------------------------------------------------------------------------------------
 
 
-def _entries(path: Path) -> list[str]:
-    """Return the entries of a zip to look at, or refuse it whole."""
+def _entries(path: Path) -> tuple[list[str], list[str]]:
+    """Return the entries of a zip to look at, and all that may be read, or refuse it whole."""
     with zipfile.ZipFile(path) as archive:
         listed = archive.infolist()
     if len(listed) > COUNT_LIMIT:
@@ -233,7 +238,7 @@ def _entries(path: Path) -> list[str]:
     for name in wanted:
         if reason := _explodes(by_name[name]):
             raise _refusal(path, f"{name!r} {reason}")
-    return wanted
+    return wanted, [name for name, info in by_name.items() if not _explodes(info)]
 
 
 def _refusal(path: Path, reason: str) -> ImportInvalid:

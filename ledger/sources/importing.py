@@ -19,9 +19,11 @@ from ledger.formats.base import Draft, DraftTurn, Exported, Report, Skipped
 from ledger.records import ids, kinds, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.sources import files
+from ledger.sources.media import Media
 from ledger.stores.memory import MemoryStore
 from ledger.stores.resolve import store_for
 from ledger.turns import commands, content, programs
+from ledger.turns.attachments import Attachment
 from ledger.turns.log import Log
 from ledger.turns.programs import ANSWER
 from ledger.turns.world import SYSTEM, World
@@ -50,7 +52,9 @@ def import_conversations(
     Returns: the report: what was imported, what was skipped and why, types not known with counts.
     Raises: import-invalid: nothing recognisable, or not one conversation, was found; store errors;
     conversation-content: `ledger.keep` says that what is imported may not be kept.
-    Not promised: that attachments which the source keeps in other files are there.
+    Files that messages point to and that lie in the same zip or folder are kept as attachments of the
+    turns that are added.
+    Not promised: that every file is there; a turn that was imported before gets none.
     """
     kept_in = store_for(store)
     content.refuse(kept_in, ("message", ANSWER), {})
@@ -79,7 +83,7 @@ def _import_path(
             if isinstance(item, Skipped):
                 report.notes.skipped.append(item)
                 continue
-            name = _import_one(store, item, report, world)
+            name = _import_one(store, item, source.media, report, world)
             if progress is not None:
                 progress(name, report)
 
@@ -93,7 +97,9 @@ def conversation_id(draft: Draft) -> str:
         return f"{draft.format}-{digest[:32]}"
 
 
-def _import_one(store: Any, item: Draft | Exported, report: Report, world: World) -> str:
+def _import_one(
+    store: Any, item: Draft | Exported, media: Media, report: Report, world: World
+) -> str:
     """Import one conversation whole; what is wrong with it is its own and goes into the report."""
     name = item.conversation if isinstance(item, Exported) else conversation_id(item)
     try:
@@ -103,7 +109,7 @@ def _import_one(store: Any, item: Draft | Exported, report: Report, world: World
             damaged = sum(record["kind"] == "unreadable" for record in exported)
             report.notes.counts[f"records of {name} that cannot be read in the export"] += damaged
         else:
-            added, known = _import_draft(store, name, item, world)
+            added, known = _import_draft(store, name, item, media, world)
             report.notes.add(item.notes)
     except LedgerError as error:
         if error.code.startswith("store-"):
@@ -187,10 +193,17 @@ def _keep(store: Any, item: Exported, named: set[str]) -> None:
 # -- other formats ---------------------------------------------------------------------------------
 
 
-def _import_draft(store: Any, name: str, draft: Draft, world: World) -> tuple[int, int]:
-    """Add the turns that are not there. Returns: turns added and turns known."""
+def _import_draft(
+    store: Any, name: str, draft: Draft, media: Media, world: World
+) -> tuple[int, int]:
+    """Add the turns that are not there, with the files they point to. Returns: turns added and turns known."""
     log = Log(store, name)
-    blobs = getattr(store, "blobs", None)
+    blobs = log.blobs
+    given: list[Attachment] = []
+    if blobs is not None:
+        history = log.read()
+        lacking = [turn for turn in draft.turns if turn.id not in history]
+        given = media.take_in(lacking, lambda found: log.keep([found]), draft.notes)
     raw = None if blobs is None else _reference(draft.raw)
     added: list[DraftTurn] = []
 
@@ -201,7 +214,7 @@ def _import_draft(store: Any, name: str, draft: Draft, world: World) -> tuple[in
             blobs.put(draft.raw)
         return out
 
-    log.append(decide)
+    log.append(decide, given)
     return len(added), len(draft.turns) - len(added)
 
 

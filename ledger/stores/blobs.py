@@ -4,8 +4,9 @@
 
 Bytes are durable, under their final name, before `put` returns, so before a record can name them. They
 are written under a random name in the same folder first and renamed, which also heals a file whose
-bytes went bad. Two processes that put the same bytes do no harm to each other. Only `sweeping` removes
-any; a store that has seen bytes here notices by `lost`, before a record names them, that they went.
+bytes went bad. What this object put here itself, and nobody has touched since, is not written again.
+Two processes that put the same bytes do no harm to each other. Only `sweeping` removes any; a store that
+has seen bytes here notices by `lost`, before a record names them, that they went.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ class FolderBlobs:
         self._calls = calls or files.Files()
         self._seen: set[str] = set()
         """What was here when this object looked. It grows with what a process puts and reads."""
+        self._put: dict[str, _Mark] = {}
+        """How the files looked that this object put here."""
 
     def put(self, content: bytes | BinaryIO) -> tuple[str, int]:
         """Keep bytes; they are durable under their name when this returns.
@@ -110,6 +113,10 @@ class FolderBlobs:
         Returns: their SHA-256 and their size. Raises: store-full, store-io, store-denied,
         store-read-only, store-link: nothing is kept under the name.
         """
+        if isinstance(content, bytes):
+            sha256 = hashlib.sha256(content).hexdigest()
+            if self._is_untouched(sha256):
+                return sha256, len(content)
         with files.naming(self._folder):
             self._calls.make_folder(self._folder)
         self._check_trusted()
@@ -122,12 +129,20 @@ class FolderBlobs:
                 files.check_trusted(shelf)
                 os.replace(path, os.path.join(shelf, sha256))
                 self._calls.flush_folder(shelf)
+                mark = _mark(os.path.join(shelf, sha256))
         except BaseException:
             with suppress(OSError):
                 os.unlink(path)
             raise
         self._seen.add(sha256)
+        if mark is not None:
+            self._put[sha256] = mark
         return sha256, size
+
+    def _is_untouched(self, sha256: str) -> bool:
+        """Say whether a file is here that this object put, as far as its inode and times tell."""
+        mark = self._put.get(sha256)
+        return mark is not None and _mark(self._path(sha256)) == mark
 
     def _write(self, path: str, content: bytes | BinaryIO) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0
@@ -205,6 +220,18 @@ class FolderBlobs:
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], sha256)
+
+
+_Mark = tuple[int, ...]
+
+
+def _mark(path: str) -> _Mark | None:
+    """Return what changes when a file is written to or replaced; None: there is none to be seen."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 class _Checked(io.RawIOBase):

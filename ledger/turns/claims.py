@@ -101,7 +101,7 @@ def _said(
         keys = {"turn": node.id, "site": tool.site or "", "invocation": tool.invocation}
         keys |= {"id": tool.id or MADE_UP, "name": tool.name, "state": state, "attempt": attempt}
         if state == "given":
-            keys |= commands.output_keys(output, f"results[{call!r}]")
+            keys |= commands.output_keys(output)
         found.append(new("tool", at, **keys))
     return found
 

@@ -56,10 +56,12 @@ class Outcome(msgspec.Struct, kw_only=True):
     """What had been said when it was stopped or failed."""
     bare: bool = False
     """Whether all was left out that a record may refuse."""
+    given: list[Any] = []
+    """The attachments that it names: the store has them before the record."""
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the record."""
-        names = [name for name in self.__struct_fields__ if name != "bare"]
+        names = [name for name in self.__struct_fields__ if name not in ("bare", "given")]
         return {name: getattr(self, name) for name in names}
 
 
@@ -97,7 +99,8 @@ def repeated(history: History, request_id: str | None, inputs: Mapping[str, Any]
     if turn is None or request_id is None:
         return None
     before = kinds.mapping(history.node(turn).record.inputs)
-    if canonical.canonical(before) != canonical.canonical(dict(inputs)):
+    now = values.identity(dict(inputs))
+    if canonical.canonical(values.identity(before)) != canonical.canonical(now):
         raise RequestMismatch(turn=turn, request_id=request_id)
     return turn
 
@@ -231,12 +234,8 @@ def release(
     ]
 
 
-def output_keys(output: Any, path: str) -> dict[str, Any]:
-    """Return a tool's output as its record has it: as text, and as it is where it is no text.
-
-    Raises: record-invalid naming the path.
-    """
-    values.check(output, path, references=False)
+def output_keys(output: Any) -> dict[str, Any]:
+    """Return a tool's output, checked, as its record has it: as text, and as it is where it is no text."""
     if isinstance(output, str):
         return {"output": output}
     return {"output": canonical.canonical(output).decode(), "output_value": output}

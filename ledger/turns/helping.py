@@ -12,10 +12,11 @@ import copy
 import functools
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Self, get_args
 
-from ledger.records import canonical
+from ledger.records import canonical, values
 from ledger.turns import callables, current, loops
+from ledger.turns.attachments import Attachment
 from ledger.turns.current import Running
 from ledger.turns.pool import in_pool
 from ledger.turns.programs import Program
@@ -118,7 +119,7 @@ class Helper(Running):
             outer.conversation,
             outer.turn,
             outer.settings,
-            lambda: copy.deepcopy(rows),
+            lambda: steps.raised(copy.deepcopy(rows)),
             steps=steps,
             site=site,
             remembering=outer.remembering,
@@ -147,17 +148,30 @@ class Helper(Running):
 
 
 class Call:
-    """One call of a helper, from its beginning to its record."""
+    """One call of a helper, from its beginning to its record: made, then entered, then recorded."""
+
+    helper: Helper
+    """The call as its code sees it, once it is entered."""
 
     def __init__(
         self, outer: Running, steps: Steps, function: Callable[..., Any], args: Any, kwargs: Any
     ) -> None:
+        self._outer = outer
         self._steps = steps
+        self._function = function
         self._program = _program(function)
-        _, self._inputs = self._program.bind(args, kwargs)
+        self.given: list[Attachment] = []
+        """The attachments in its inputs: keeping them may take its time."""
+        _, self._inputs = self._program.bind(args, kwargs, self.given)
+
+    def enter(self) -> Self:
+        """Give the call its place and its memory. Raises: as `Log.keep`."""
+        outer, steps, function = self._outer, self._steps, self._function
+        steps.keep(self.given)
         name = self._program.description.name
         around = outer.where()
-        scope = canonical.sha256([around.scope, *key_of(function), self._inputs])
+        told = values.identity(self._inputs)
+        scope = canonical.sha256([around.scope, *key_of(function), told])
         within = {"name": name, "inputs": copy.deepcopy(self._inputs)}
         place = steps.numbered(around.site, name)
         site = Site(outer.lookup.new_call(), place, scope, within, around.making)
@@ -165,6 +179,7 @@ class Call:
         self._shown = self._remembered(outer) if self._memory is not None else []
         rows = [row for _, row in self._shown]
         self.helper = Helper(outer, steps, site, rows)
+        return self
 
     @property
     def lane(self) -> Hashable:
@@ -184,14 +199,18 @@ class Call:
         """Keep the call for later, if it is remembered. Raises: record-invalid, and as a step."""
         if self._memory is None:
             return
+        given: list[Attachment] = []
+        outputs = self._program.outputs(value, given)
+        self._steps.keep(given)
         description = self._program.description
         mark = {"steps": True} if self._memory.steps else {}
         program = {"name": description.name, "module": description.module}
         self._steps.keep_call(
             self.helper.site,
             program={**program, "signature": canonical.sha256(description.fields)},
-            lmcc={"inputs": self._inputs, "outputs": self._program.outputs(value), "steps": []},
+            lmcc={"inputs": self._inputs, "outputs": outputs, "steps": []},
             saw=[{"call": call, **mark} for call, _ in self._shown],
+            given=[*self.given, *given],
         )
 
     def answer(self, returned: Any = None) -> Any:
@@ -269,6 +288,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
         helped = begin(function, args, kwargs)
         if helped is None:
             return function(*args, **kwargs)
+        helped.enter()
         with current.within(helped.helper):
             value = function(*args, **kwargs)
         helped.record(value)
@@ -282,6 +302,7 @@ def _async(function: Callable[..., Any]) -> Callable[..., Any]:
         helped = begin(function, args, kwargs)
         if helped is None:
             return await function(*args, **kwargs)
+        await _enter(helped)
         with current.within(helped.helper):
             value = await function(*args, **kwargs)
         await loops.done(in_pool(lambda: helped.record(value), helped.lane))
@@ -290,11 +311,20 @@ def _async(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+async def _enter(call: Call) -> None:
+    """Enter a call; by a thread where its attachments may have to be written."""
+    if call.given:
+        await loops.done(in_pool(call.enter, call.lane))
+    else:
+        call.enter()
+
+
 def _generator(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         helped = begin(function, args, kwargs)
         if helped is None:
             return (yield from function(*args, **kwargs))
+        helped.enter()
         pieces, value = function(*args, **kwargs), None
         while True:
             with current.within(helped.helper):
@@ -319,6 +349,7 @@ def _async_generator(function: Callable[..., Any]) -> Callable[..., Any]:
             async for piece in pieces:
                 yield piece
             return
+        await _enter(helped)
         while True:
             with current.within(helped.helper):
                 try:

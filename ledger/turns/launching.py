@@ -59,7 +59,7 @@ def launch(
         view.conversation,
         turn,
         launch.settings,
-        lambda: log.history.rows(turn),
+        lambda: log.raised(log.history.rows(turn)),
         pieces=pieces,
         steps=steps,
         site=Site(turn, steps.numbered("", launch.program.description.name)),

@@ -12,18 +12,24 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
 from ledger.errors import DamageWarning, StoreUnsupported
+from ledger.records import canonical, values
 from ledger.records.kinds import NewRecord
 from ledger.stores.base import Erased
-from ledger.turns import loops
+from ledger.turns import attachments, loops
+from ledger.turns.attachments import Attachment, Blobs
 from ledger.views import History
 
 POLL_S = 0.1
 """How often a store without `wait` is asked again."""
+SHORTEST_HASH = 4
+"""How many digits of a hash name an attachment, at least."""
+PUTS = 10
+"""How often attachments are put again that others removed before they were named."""
 
 
 class ReadsAndAppends(Protocol):
@@ -108,13 +114,20 @@ class Log:
                 stacklevel=3,
             )
 
-    def append(self, decide: Callable[[History], list[NewRecord]]) -> History:
+    def append(
+        self,
+        decide: Callable[[History], list[NewRecord]],
+        given: Sequence[Attachment] = (),
+    ) -> History:
         """Append what `decide` answers to the log as it is, and return the history with it.
 
         `decide` is asked again, with a newer history, as long as others append first; it refuses by
         raising, and then nothing is appended. No records: nothing is appended.
+        Args: given: the attachments that the records name: the store has them before.
         """
+        puts = PUTS
         while True:
+            self.keep(given)
             with self.lock:
                 history = self.read()
                 records = decide(history)
@@ -123,7 +136,10 @@ class Log:
                 try:
                     self.calls.append(self.conversation, records, expect=self._position)
                 except Exception as error:
-                    if getattr(error, "code", None) != "store-conflict":
+                    code = getattr(error, "code", None)
+                    if code == "attachment-missing" and given and puts:
+                        puts -= 1  # Whoever forgot the last turn that named them came in between.
+                    elif code != "store-conflict":
                         raise
                     continue
                 return self.read()
@@ -181,10 +197,72 @@ class Log:
                 position = getattr(records, "position", history.position)
             self.history, self._position = history, position
 
-    def add(self, records: list[NewRecord]) -> History:
-        """Append records whatever the log holds: what is true of any log, such as a stop."""
+    def add(self, records: list[NewRecord], given: Sequence[Attachment] = ()) -> History:
+        """Append records whatever the log holds: what is true of any log, such as a stop.
+
+        Args: given: as for `append`.
+        """
+        if given:
+            return self.append(lambda _: records, given)
         self.calls.append(self.conversation, records)
         return self.read()
+
+    # -- attachments
+
+    @property
+    def blobs(self) -> Blobs | None:
+        """Where the store keeps attachments; None: it keeps none, or not this way."""
+        found = getattr(self.store, "blobs", None)
+        methods = [getattr(found, name, None) for name in ("put", "open", "has")]
+        fits = all(map(callable, methods)) and not any(map(inspect.iscoroutinefunction, methods))
+        return found if fits else None
+
+    def keep(self, given: Iterable[Attachment]) -> None:
+        """Have the store keep attachments, durably; those that it was seen to keep cost next to nothing.
+
+        Raises: store-unsupported: it keeps none; as `Attachment.keep`.
+        """
+        for attachment in given:
+            blobs = self.blobs
+            if blobs is None:
+                raise StoreUnsupported(store=type(self.store).__name__, method="blobs")
+            attachment.keep(blobs)
+
+    def attachments(self) -> list[Attachment]:
+        """Return every attachment that a record names, each once, in log order."""
+        found: dict[bytes, Any] = {}
+        for record in self.calls.read(self.conversation):
+            for reference in values.references_in(record):
+                found.setdefault(canonical.canonical(reference), reference)
+        return [self.raised(reference) for reference in found.values()]
+
+    def attachment(self, named: str | Mapping[str, Any]) -> Attachment:
+        """Return the attachment that a reference, hash, part of a hash, or file name means.
+
+        Raises: LookupError: none, or several.
+        """
+        if isinstance(named, Mapping):
+            if not values.is_reference(plain := dict(named)):
+                raise LookupError("this is no reference to an attachment")
+            only: Attachment = self.raised(plain)
+            return only
+        every = self.attachments()
+        fits = [each for each in every if named in (each.sha256, each.name)]
+        if not fits and len(named) >= SHORTEST_HASH:
+            fits = [each for each in every if each.sha256.startswith(named)]
+        if len({each.sha256 for each in fits}) == 1:
+            return fits[0]
+        told = (
+            f"{len(fits)} attachments; name one by its SHA-256" if fits else "no attachment of it"
+        )
+        known = ", ".join(f"{each.sha256[:12]} {each.name or ''}".strip() for each in fits or every)
+        raise LookupError(
+            f"conversation {self.conversation}: {named!r} names {told}: {known or 'it has none'}"
+        )
+
+    def raised(self, value: Any, given: Iterable[Attachment] = ()) -> Any:
+        """Return a recorded value with an `Attachment` for each reference, read from this store."""
+        return attachments.raised(value, self.blobs, given)
 
     @property
     def lock(self) -> threading.RLock:

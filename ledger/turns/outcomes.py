@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.records import values
+from ledger.turns.attachments import Attachment
 from ledger.turns.commands import Outcome
 from ledger.turns.current import Running
 from ledger.turns.programs import Program
@@ -15,9 +16,11 @@ ERROR_LIMIT = 10_000
 
 def done(program: Program, value: Any, running: Running, seconds: float) -> Outcome:
     """Return the outcome of a program that returned. Raises: record-invalid naming the path."""
-    outputs = program.outputs(value)
+    given: list[Attachment] = []
+    outputs = program.outputs(value, given)
     answer = outputs[program.description.answer]
-    return Outcome(state="done", outputs=outputs, value=answer, **_noted(running, seconds))
+    noted = _noted(running, seconds)
+    return Outcome(state="done", outputs=outputs, value=answer, given=given, **noted)
 
 
 def failed(error: BaseException, running: Running, seconds: float) -> Outcome:

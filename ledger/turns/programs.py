@@ -19,10 +19,11 @@ import msgspec
 from ledger.errors import Opaque, RecordInvalid
 from ledger.records import canonical, kinds, values
 from ledger.turns import callables, declaring
+from ledger.turns.attachments import Attachment
 from ledger.turns.callables import name_of as name_of
 from ledger.turns.declaring import Declared as Declared
 from ledger.turns.declaring import declared as declared
-from ledger.turns.types import Field, is_plain
+from ledger.turns.types import Bind, Field, as_it_is, is_plain
 
 ANSWER = callables.RESULT
 REQUEST_ID = "request_id"
@@ -113,10 +114,15 @@ class Program:
             )
 
     def bind(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        given: list[Attachment] | None = None,
     ) -> tuple[BoundArguments, dict[str, Any]]:
         """Return the bound call, and its inputs as they are recorded, by name, defaults included.
 
+        Args: given: takes the attachments in them, to be kept before they are recorded; None: there
+        may be none.
         Raises: TypeError naming the program and the input. record-invalid naming the path.
         """
         name = self.description.name
@@ -130,18 +136,19 @@ class Program:
             raise TypeError(f"{name}: {error}") from None
         bound.apply_defaults()
         written = {
-            self._names[p]: self._fields.inputs[p].write(value, f"inputs.{self._names[p]}")
+            self._names[p]: self._fields.inputs[p].write(value, f"inputs.{self._names[p]}", given)
             for p, value in bound.arguments.items()
         }
         return bound, written
 
-    def rebind(self, inputs: Mapping[str, Any]) -> BoundArguments:
+    def rebind(self, inputs: Mapping[str, Any], attached: Bind = as_it_is) -> BoundArguments:
         """Return the bound call of recorded inputs, as the types that are declared; defaults for those that lack.
 
+        Args: attached: gives a recorded value with its attachments.
         Raises: TypeError: an input without a default is not recorded.
         """
         given = {
-            parameter: self._fields.inputs[parameter].read(inputs[name])
+            parameter: self._fields.inputs[parameter].read(inputs[name], attached)
             for parameter, name in self._names.items()
             if name in inputs
         }
@@ -154,40 +161,41 @@ class Program:
         empty.apply_defaults()
         return empty
 
-    def outputs(self, value: Any) -> dict[str, Any]:
+    def outputs(self, value: Any, given: list[Attachment] | None = None) -> dict[str, Any]:
         """Return what the function returned as it is recorded, by name.
 
+        Args: given: as for `bind`.
         Raises: record-invalid naming the path: it is not what the function declares.
         """
         names, whole = list(self._fields.outputs), self._fields.whole
-        given = value if whole is not None else (value,)
-        if not isinstance(given, tuple) or len(given) != len(names):
+        parts = value if whole is not None else (value,)
+        if not isinstance(parts, tuple) or len(parts) != len(names):
             what = f"{callables.spelled(whole)}({', '.join(names)}), or a tuple of these"
-            found = callables.spelled(type(given))
+            found = callables.spelled(type(parts))
             reason = f"an answer of {self.description.name} is {what}, not {found}"
             raise RecordInvalid(path="outputs", reason=reason)
         written = {}
-        for name, part in zip(names, given, strict=True):
+        for name, part in zip(names, parts, strict=True):
             path = f"outputs.{self._outputs[name]}"
             try:
-                written[self._outputs[name]] = self._fields.outputs[name].write(part, path)
+                written[self._outputs[name]] = self._fields.outputs[name].write(part, path, given)
             except TypeError as error:
                 reason = str(error).removeprefix(f"{path} ")
                 raise RecordInvalid(path=path, reason=reason) from error
         return written
 
-    def answer(self, value: Any) -> Any:
-        """Return a recorded answer as the type that the function declares."""
+    def answer(self, value: Any, attached: Bind = as_it_is) -> Any:
+        """Return a recorded answer as the type that the function declares. Args: attached: as for `rebind`."""
         last = list(self._fields.outputs)[-1]
-        return self._fields.outputs[last].read(value)
+        return self._fields.outputs[last].read(value, attached)
 
-    def returned(self, answer: Any, outputs: Mapping[str, Any]) -> Any:
+    def returned(self, answer: Any, outputs: Mapping[str, Any], attached: Bind = as_it_is) -> Any:
         """Return a recorded answer and outputs as what the function returned: one value, or its NamedTuple."""
         whole = self._fields.whole
         if whole is None:
-            return self.answer(answer)
+            return self.answer(answer, attached)
         read = {
-            name: field.read(outputs.get(self._outputs[name]))
+            name: field.read(outputs.get(self._outputs[name]), attached)
             for name, field in self._fields.outputs.items()
         }
         return whole(**read)

@@ -16,6 +16,7 @@ from ledger.errors import SignatureChanged, TurnState, TurnUnfinished, TurnUnkno
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
 from ledger.turns import approving, claims, commands, launching, loops, running
+from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.commands import UNATTENDED
 from ledger.turns.helping import Remembering
 from ledger.turns.launching import Launch
@@ -58,7 +59,11 @@ class Resumption:
         self._view = view
         self.turn = turn
         """The turn's id."""
-        self._results = dict(results or {})
+        self._given: list[Attachment] = []
+        self._results = {
+            call: lowered(output, f"results[{call!r}]", self._given)
+            for call, output in dict(results or {}).items()
+        }
         self._rerun = list(rerun)
         self._program = view.program
         self._claim: commands.Claim | None = None
@@ -75,13 +80,15 @@ class Resumption:
         self._refuse_foreign(history)
         commands.check_fields(history, self.turn, self._program.description)
         record = history.node(self.turn).record
-        self._bound = self._program.rebind(kinds.mapping(record.inputs, record.seq))
+        self._bound = self._program.rebind(
+            kinds.mapping(record.inputs, record.seq), self._log.raised
+        )
         self._rule = self._approve(history)
         left = self._watch(history)
         if left > 0:
             return min(left, WAIT_S)
         self._log.hold(view.world.holder())
-        self._log.append(self._decide)
+        self._log.append(self._decide, self._given)
         saved((*self._log.lane, self.turn))
         return None
 

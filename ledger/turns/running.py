@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any
@@ -20,12 +20,14 @@ from ledger.errors import (
     Cancelled,
     LeaseLost,
     LedgerError,
+    StoreFailure,
     TurnChanged,
     TurnUnknown,
     TurnWaiting,
 )
 from ledger.records.kinds import NewRecord
 from ledger.turns import commands, keeper, outcomes
+from ledger.turns.attachments import Attachment
 from ledger.turns.commands import LEASE_S, Claim, Outcome
 from ledger.turns.current import Running
 from ledger.turns.log import Log
@@ -40,7 +42,7 @@ GRACE_S = 0.25
 """How long a program that was stopped has to end by itself, so that it can say what it used."""
 TRIES = 25
 """How often an end that could not be recorded is tried again, once a second: nearly as long as a lease."""
-UNFIT = ("record-invalid", "record-too-large")
+UNFIT = ("record-invalid", "record-too-large", "attachment-missing")
 """Refusals that trying again does not change."""
 MARGIN_S = 5.0
 """How long before its lease ends a turn that cannot renew it is given up."""
@@ -146,6 +148,8 @@ class Run:
             return
         try:
             outcome = outcomes.done(self.program, value, self.running, self._seconds())
+            with suppress(StoreFailure):  # A store that fails now is tried again with the record.
+                self._log.keep(outcome.given)
         except Exception as error:
             self._failed(error)
             return
@@ -281,14 +285,15 @@ class Run:
             ended = commands.end(history, self.turn, outcome, self.claim, now=self._world.now())
             return [*unsaved(history, self.steps.key), *ended]
 
+        given = outcome.given
         try:
-            self._log.append(decide)
+            self._log.append(decide, given)
             saved(self.steps.key)
         except (LeaseLost, TurnUnknown) as gone:
             self._conclude(error=_lost(self.turn, gone))
         except BaseException as second:
             if getattr(second, "code", None) not in UNFIT:
-                self._later(decide, second if error is None else error, second)
+                self._later(decide, second if error is None else error, second, given)
             elif outcome.state == "done":
                 self._failed(second)
             elif not outcome.bare:
@@ -303,6 +308,7 @@ class Run:
         decide: Callable[[History], list[NewRecord]],
         error: BaseException,
         second: BaseException,
+        given: Sequence[Attachment] = (),
     ) -> None:
         """Tell the caller that the end could not be recorded, and try again while the turn is ours."""
         error.add_note(
@@ -315,7 +321,7 @@ class Run:
         def again() -> None:
             nonlocal left
             try:
-                self._log.append(decide)
+                self._log.append(decide, given)
                 saved(self.steps.key)
             except (LeaseLost, TurnUnknown):
                 return

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +23,7 @@ from ledger.records import canonical, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.turns import approving, commands, loops
 from ledger.turns.approving import Rule
+from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.before import Before
 from ledger.turns.commands import Claim
 from ledger.turns.here import Notes
@@ -79,9 +80,13 @@ class Begun(NamedTuple):
     inside: Site | None = None
     """Where its call is made."""
     records: Callable[[Any], list[NewRecord]] = lambda value: []
-    """What to record of what it gives."""
+    """What to record of what it gives, as JSON has that."""
     told: Callable[[Any], None] = lambda value: None
-    """What to tell watchers of what it gives."""
+    """What to tell watchers of what it gives, as JSON has that."""
+    gives: str = ""
+    """What that is called in messages."""
+    given: Sequence[Attachment] = ()
+    """The attachments that it was begun with, and that its records may name."""
     unmade: Callable[[], list[NewRecord]] = list
     """What to record when its call is not made after all."""
     left: Callable[[], list[NewRecord]] = list
@@ -139,20 +144,19 @@ class Steps:
     def begin_reply(self, site: Site, request: Any) -> Begun:
         """Find the recorded reply to a request, or say what to record of it."""
         _refuse_in_reply(site)
-        values.check(request, "request", references=False)
-        key = canonical.sha256(request)
+        plain, _ = self._kept(request, "request")
+        key = canonical.sha256(values.identity(plain))
         with self._lock:
             self._refuse_closed()
             found = self._before.reply(key, site)
         if found is not None:
-            return Begun(site, True, _unwrapped(found.response), (found.noted,))
+            return Begun(site, True, self.raised(_unwrapped(found.response)), (found.noted,))
 
         def records(response: Any) -> list[NewRecord]:
-            values.check(response, "reply: response", references=False)
             said = {"key": key, "response": _wrapped(response), "site": site.site}
             return [self._new("reply", **said, **_scope(site))]
 
-        return Begun(site, False, inside=site.of_reply(), records=records)
+        return Begun(site, False, inside=site.of_reply(), records=records, gives="reply: response")
 
     def begin_tool(
         self, site: Site, name: str, input: Any, *, id: str | None, effects: Effects | None
@@ -163,14 +167,15 @@ class Steps:
         """
         _refuse_in_reply(site)
         _check_tool(name, id, effects)
-        values.check(input, "input", references=False)
+        input, given = self._kept(input, "input")
         input = copy.deepcopy(input)  # What is asked about and recorded is what it was then.
         known_as = recorded.named(id, name, input, site.scope)
         place = self._find(known_as, site, effects)
         found = place.tool
         if found is not None and found.state in ("done", "given"):
             self._make(site, name, input, found.output)
-            return Begun(site, True, found.output, (found.noted, *self._pass_over(found)))
+            noted = (found.noted, *self._pass_over(found))
+            return Begun(site, True, self.raised(found.output), noted)
         call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects)
         denied = self._denied(call, place.asked)
         if denied is not None:
@@ -178,7 +183,7 @@ class Steps:
         changes = effects != "reads"
         if changes:
             started = self._tool(call, "started", input=input, effects=effects)
-            self.append([started], site)
+            self.append([started], site, given=given)
         # One that only reads has a record before its end where steps are made within it.
         again = self._tool(
             call, "rerun", **({} if changes else {"input": input, "effects": effects})
@@ -188,14 +193,14 @@ class Steps:
         self._say("tool_call", call, input=input)
 
         def records(output: Any) -> list[NewRecord]:
-            kept = commands.output_keys(output, f"{name}: output")
+            kept = commands.output_keys(output)
             if effects == "reads":  # No record says yet what it was given.
                 kept |= {"input": input, "effects": effects}
             return [self._tool(call, "done", **kept)]
 
         def told(output: Any) -> None:
             self._make(site, name, input, output)
-            self._say("tool_result", call, output=commands.output_keys(output, "output")["output"])
+            self._say("tool_result", call, output=commands.output_keys(output)["output"])
 
         def unmade() -> list[NewRecord]:
             return [again] if changes else []
@@ -214,6 +219,8 @@ class Steps:
             unmade=unmade,
             left=lambda: [again],
             raised=raised,
+            gives=f"{name}: output",
+            given=given,
         )
 
     def _pass_over(self, tool: Invocation) -> list[Noted]:
@@ -243,10 +250,29 @@ class Steps:
 
         Returns: what it gave. Raises as `append`; record-invalid: it cannot be kept.
         """
-        records = [{**record, **notes.recorded()} for record in begun.records(value)]
-        self._over(begun, records)
-        begun.told(value)
+        plain, given = self._kept(value, begun.gives)
+        records = [{**record, **notes.recorded()} for record in begun.records(plain)]
+        self._over(begun, records, [*begun.given, *given])
+        begun.told(plain)
         return value
+
+    def _kept(self, value: Any, path: str) -> tuple[Any, list[Attachment]]:
+        """Return a caller's value as it is recorded, its attachments kept; and these.
+
+        Raises: record-invalid, record-too-large; as `Log.keep`.
+        """
+        given: list[Attachment] = []
+        plain = lowered(value, path, given)
+        self._log.keep(given)
+        return plain, given
+
+    def keep(self, given: Sequence[Attachment]) -> None:
+        """Have the store keep attachments, as `Log.keep`."""
+        self._log.keep(given)
+
+    def raised(self, value: Any) -> Any:
+        """Return a recorded value with the attachments in it."""
+        return self._log.raised(value)
 
     def failed(self, begun: Begun, error: BaseException) -> None:
         """Record that the call of a step raised: should the program make it again, that one counts.
@@ -262,9 +288,11 @@ class Steps:
         with suppress(Exception):
             self._over(begun, begun.unmade())
 
-    def _over(self, begun: Begun, records: list[NewRecord]) -> None:
+    def _over(
+        self, begun: Begun, records: list[NewRecord], given: Sequence[Attachment] = ()
+    ) -> None:
         making = begun.inside.making if begun.inside is not None else None
-        self.append(records, begun.site, ends=making, results=True)
+        self.append(records, begun.site, ends=making, results=True, given=given)
 
     def append(
         self,
@@ -273,11 +301,12 @@ class Steps:
         *,
         ends: Making | None = None,
         results: bool = False,
+        given: Sequence[Attachment] = (),
     ) -> None:
         """Record steps, and before them what could not be recorded yet, and the tools in whose calls they are.
 
         Args: ends: the call that is over with this. results: they say what a call gave: should the store fail,
-        they are kept for the next time.
+        they are kept for the next time. given: the attachments that they name.
         Raises: turn-stopped, lease-lost, store errors.
         """
         if os.getpid() != self._process:
@@ -294,7 +323,7 @@ class Steps:
                 return commands.step(history, self.turn, self._claim, every, results=results)
 
             try:
-                self._log.append(decide)
+                self._log.append(decide, given)
             except Exception as error:
                 if results and getattr(error, "code", None) not in _UNFIT:
                     _unsaved[self._key] = [*waiting, *records]
@@ -310,14 +339,17 @@ class Steps:
         with self._lock:
             return list(self._calls)
 
-    def keep_call(self, site: Site, **said: Any) -> None:
-        """Record the call of a remembered helper. Raises as `append`; record-invalid."""
+    def keep_call(self, site: Site, *, given: Sequence[Attachment] = (), **said: Any) -> None:
+        """Record the call of a remembered helper. Raises as `append`.
+
+        Args: given: the attachments that it names, kept already.
+        """
         with self._lock:
             tools = list(self._made.get(site.call, ()))
         keys = {"call": site.call, "site": site.site, **said}
         record = self._new("call", **keys, **({"tools": tools} if tools else {}))
         if loops.running_loop() is None:
-            self.append([record], site, results=True)
+            self.append([record], site, results=True, given=given)
         else:  # On a loop nothing waits for the store: it is stored before anything that comes.
             with self._lock:
                 around = site.untold()

@@ -8,15 +8,16 @@ turn to wait for.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from inspect import BoundArguments
 from types import EllipsisType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ledger.errors import Cancelled, Nested, TurnUnknown
-from ledger.records import kinds, messages, values
+from ledger.records import kinds, messages
 from ledger.records.kinds import NewRecord
 from ledger.turns import approving, commands, current, programs
+from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.commands import Claim, Outcome, Sent
 from ledger.turns.helping import Remembering
 from ledger.turns.judging import Judge
@@ -174,17 +175,18 @@ class View:
         return commands.done_parent(history, self.find(history, turn), reason)
 
     def bind(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], given: list[Attachment]
     ) -> tuple[BoundArguments, dict[str, Any], dict[str, Any]]:
         """Return the program's bound call, its inputs by recorded name, and the turn's settings.
 
+        Args: given: takes the attachments in the inputs, to be kept before these are recorded.
         Raises: TypeError: there is no program, or the inputs do not fit. record-invalid.
         """
         if self.program is None:
             raise TypeError("this conversation was opened without a program: record turns into it")
         settings = {k: v for k, v in kwargs.items() if k in self._known_settings()}
         rest = {k: v for k, v in kwargs.items() if k not in settings}
-        bound, inputs = self.program.bind(args, rest)
+        bound, inputs = self.program.bind(args, rest, given)
         return bound, inputs, {**self.settings, **settings}
 
     def check_settings(self, names: Iterable[str]) -> None:
@@ -221,16 +223,18 @@ class View:
                 return own
         return programs.recorded(inputs, outputs)
 
-    def merged_outputs(self, program: programs.Description, value: Any) -> dict[str, Any]:
+    def merged_outputs(
+        self, program: programs.Description, value: Any, given: list[Attachment]
+    ) -> dict[str, Any]:
         """Return what a merging program returned as the outputs of the merge, by name.
 
-        Raises: record-invalid: it is not what this view's program declares.
+        Args: given: as for `bind`.
+        Raises: record-invalid: it is not what this view's program declares, or cannot be kept.
         """
-        if isinstance(value, Outputs):
-            return dict(value)
-        if self.program is not None:
-            return self.program.outputs(value)
-        return {program.answer: value}
+        if self.program is not None and not isinstance(value, Outputs):
+            return self.program.outputs(value, given)
+        outputs = dict(value) if isinstance(value, Outputs) else {program.answer: value}
+        return cast(dict[str, Any], lowered(outputs, "outputs", given))
 
     def merged_program(self, history: History, merged: str) -> programs.Description:
         """Return the program a merge belongs to: this view's, else that of the first merged turn."""
@@ -259,6 +263,8 @@ class Making(ABC):
         """The summary to make before asking again."""
         self.cancelled = False
         """Whether it is no longer wanted: nothing is recorded then."""
+        self.given: list[Attachment] = []
+        """The attachments that its records name: the store has them before."""
 
     @property
     def made(self) -> str:
@@ -320,10 +326,12 @@ class Start(Making):
         inputs: dict[str, Any],
         *,
         settings: Mapping[str, Any],
+        given: Sequence[Attachment] = (),
         request_id: str | None = None,
         under: Siblings | None = None,
     ) -> None:
         super().__init__(view)
+        self.given += given
         if request_id is not None and not isinstance(request_id, str):
             raise TypeError(f"request_id is text, not {type(request_id).__name__}")
         if request_id == "":
@@ -421,11 +429,11 @@ class Record(Making):
     ) -> None:
         super().__init__(view)
         current.check_model(model)
-        values.check(inputs, "inputs", references=False)
-        values.check(outputs, "outputs", references=False)
+        inputs = lowered(inputs, "inputs", self.given)
+        outputs = lowered(outputs, "outputs", self.given)
         asked, answered = (None, None)
         if exchange is not None:
-            asked, answered = messages.split(messages.check(exchange))
+            asked, answered = messages.split(messages.check(exchange_of(exchange, self.given)))
         self.program = view.recorded_program(inputs, outputs)
         """The program that it is recorded as a turn of."""
         self._sent = Sent(turn=self.turn, parent=None, inputs=inputs, messages=asked)
@@ -465,6 +473,23 @@ class Record(Making):
         )
 
 
+def exchange_of(exchange: Any, given: list[Attachment]) -> Any:
+    """Return messages of a caller's as they are recorded: an attachment may stand for a part, or in one.
+
+    Args: given: takes the attachments. Raises: record-invalid: a value cannot be kept exactly.
+    """
+    told = [_with_parts(message) for message in exchange] if type(exchange) is list else exchange
+    return lowered(told, "messages", given, references=True)
+
+
+def _with_parts(message: Any) -> Any:
+    parts = message.get("parts") if type(message) is dict else None
+    if type(parts) is not list:
+        return message
+    made = [part.part() if isinstance(part, Attachment) else part for part in parts]
+    return {**message, "parts": made}
+
+
 class Merge(Making):
     """A turn whose answer another program made from several."""
 
@@ -474,13 +499,14 @@ class Merge(Making):
         merged: list[str],
         outputs: dict[str, Any],
         *,
+        given: Sequence[Attachment],
         inputs: dict[str, Any],
         landing: str | None,
         program: programs.Description,
         made_by: dict[str, Any],
     ) -> None:
         super().__init__(view)
-        values.check(outputs, "outputs", references=False)
+        self.given += given
         self._landing = landing
         self._program = program
         self._sent = Sent(

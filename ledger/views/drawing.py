@@ -20,7 +20,7 @@ from ledger.views.context import Shown
 from ledger.views.history import History
 from ledger.views.nodes import Node, model_of, readable_reads
 from ledger.views.states import Dead
-from ledger.views.text import one_line
+from ledger.views.text import one_line, value_text
 
 _SHORTEST_TITLE = 8
 """With less room than this the title is left out."""
@@ -35,7 +35,7 @@ class Rendered(msgspec.Struct, frozen=True):
     parent: str | None
     """The turn it would continue."""
     inputs: dict[str, Any]
-    """Its own inputs, by name, as they would be recorded."""
+    """Its own inputs, by name."""
     saw: list[dict[str, Any]]
     """The entries of its record."""
     rows: list[dict[str, Any]]
@@ -58,14 +58,14 @@ class Rendered(msgspec.Struct, frozen=True):
         return "\n".join(lines) or "nothing"
 
 
-def rendered(shown: Shown, inputs: dict[str, Any]) -> Rendered:
-    """Return what a next turn would be shown. Args: shown: foreseen."""
+def rendered(shown: Shown, rows: list[dict[str, Any]], inputs: dict[str, Any]) -> Rendered:
+    """Return what a next turn would be shown. Args: shown: foreseen. rows: its rows, with attachments."""
     summary, wants = shown.summary, shown.wants
     return Rendered(
         parent=shown.parent,
         inputs=inputs,
         saw=list(shown.saw),
-        rows=shown.rows,
+        rows=rows,
         summary=summary.text if summary is not None else None,
         shown_entries=shown.entries,
         to_summarize=list(wants.turns) if wants is not None else [],
@@ -167,12 +167,12 @@ def spoken(history: History, node: Node) -> tuple[str, str | None]:
     if outputs is None:
         return asked, _UNREADABLE
     answer = history.answer_name(node.id)
-    return asked, _plain(outputs.get(answer)) if answer in outputs else _plain(outputs)
+    return asked, value_text(outputs.get(answer)) if answer in outputs else value_text(outputs)
 
 
 def inputs_text(inputs: dict[str, Any]) -> str:
     """Return inputs as one text: the first as it is, those after it with their names."""
-    parts = [_plain(value) for value in inputs.values()]
+    parts = [value_text(value) for value in inputs.values()]
     after = [f"{name}: {part}" for name, part in zip(inputs, parts, strict=True)][1:]
     return " · ".join([*parts[:1], *after])
 
@@ -184,7 +184,3 @@ def _named(payload: Any, seq: int) -> dict[str, Any] | None:
     except StoreCorrupt:
         return None
     return found if isinstance(found, dict) else {} if found is None else None
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

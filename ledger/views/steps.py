@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ledger.records import canonical, kinds
+from ledger.records import canonical, kinds, values
 from ledger.views import sites, states
 from ledger.views.nodes import Node
 from ledger.views.states import answers_to, question_name
@@ -118,7 +118,7 @@ def named(id: str | None, name: str, input: Any, scope: str | None) -> Name:
 
 def hashed(name: str, input: Any) -> str:
     """Return the hash of a tool's name and input (`asked`)."""
-    return canonical.sha256([name, input])
+    return canonical.sha256([name, values.identity(input)])
 
 
 def invocations(node: Node) -> list[Invocation]:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from ledger.records import values
+from ledger.records.values import REFERENCE
+
 _STEERING = {
     *range(0x20),
     *range(0x7F, 0xA0),
@@ -38,3 +43,35 @@ def error_text(error: Mapping[str, Any]) -> str:
     """Return a recorded error as text: its type, and what it said, if it did."""
     message = error.get("message")
     return str(error.get("type")) + (f": {message}" if message else "")
+
+
+def value_text(value: Any) -> str:
+    """Return a value as text: text as it is, attachments by their names, anything else as JSON.
+
+    In a list of text and attachments each stands as it is.
+    """
+    told = values.replaced(value, lambda reference: f"[{attachment_text(reference)}]")
+    if told is not value and isinstance(told, list) and all(isinstance(t, str) for t in told):
+        return " ".join(told)
+    return told if isinstance(told, str) else msgspec.json.encode(told).decode()
+
+
+def attachment_text(reference: Mapping[str, Any]) -> str:
+    """Return a reference to an attachment as text: its name or hash, its media type, its size."""
+    named = reference[REFERENCE]
+    sha256 = named.get("sha256")
+    name = named.get("name") or (f"{str(sha256)[:12]}…" if sha256 else "unnamed")
+    size = named.get("size")
+    sized = f", {size_text(size)}" if isinstance(size, int) else ""
+    return f"{name} ({named.get('media_type')}{sized})"
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size for people: 317 bytes, 1.2 MB."""
+    size, units = float(size_bytes), iter(("kB", "MB", "GB", "TB"))
+    if size < 1000:
+        return f"{size_bytes} byte{'' if size_bytes == 1 else 's'}"
+    unit = ""
+    while size >= 999.95 and (further := next(units, "")):
+        size, unit = size / 1000, further
+    return f"{size:.1f} {unit}"

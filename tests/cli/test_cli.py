@@ -13,7 +13,7 @@ import ledger
 EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 FRACTIONS = "6955bd00-aaaa-4bbb-8ccc-000000000001"
 COMMANDS = (
-    "import list tree log show lineage heads head add merge export verify repair doctor "
+    "import list tree log show lineage heads head attachment add merge export verify repair doctor "
     "watch stop abandon approve deny resume forget delete"
 )
 

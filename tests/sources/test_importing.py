@@ -157,7 +157,7 @@ def test_the_source_is_kept_byte_for_byte(store, tmp_path):
     chat = ledger.open(FRACTIONS, store=store)
     entry = chat.entries("ledger", "import")[-1]["data"]
 
-    raw = store.blobs.get(entry["raw"]["$attachment"]["sha256"])
+    raw = entry["raw"].read()
 
     assert raw in EXPORT.read_bytes()
     assert json.loads(raw)["conversation_id"] == FRACTIONS
@@ -251,7 +251,7 @@ def test_an_export_into_an_empty_store_gives_the_identical_log(store, tmp_path):
     assert other.raw(FRACTIONS) == store.raw(FRACTIONS)
     assert not other.verify(FRACTIONS).damaged
     entry = ledger.open(FRACTIONS, store=other).entries("ledger", "import")[0]["data"]
-    assert other.blobs.has(entry["raw"]["$attachment"]["sha256"])
+    assert other.blobs.has(entry["raw"].sha256)
 
 
 def test_an_export_into_a_store_that_has_it_adds_what_is_missing(store, tmp_path):
