@@ -32,6 +32,7 @@ from ledger.turns import (
     resuming,
     running,
     stopping,
+    telling,
 )
 from ledger.turns.helping import Remembering
 from ledger.turns.judging import judge_for
@@ -234,11 +235,35 @@ class Conversation:
         """
         inputs: dict[str, Any] = {}
         if args or kwargs:
+            _, kwargs = self._view.take_messages(kwargs)
             _, inputs, _ = self._view.bind(args, kwargs)
         history = self._log.read()
         place = self._view.place(history, "branch")
         shown = history.shown(place.parent, self._view.rule, foresee=True)
         return drawing.rendered(shown, inputs)
+
+    def messages(
+        self,
+        format: str | None = None,
+        *,
+        context: Rule | Chooser | None = None,
+        instructions: str | None = None,
+        strict: bool = False,
+    ) -> Any:
+        """Return what the next turn would be shown, as messages for a model; nothing is recorded.
+
+        The messages of a system or developer with which the branch begins stay first, whatever the context shows. A
+        summary that the next send would have made first is not made here: its turns stand in its place.
+        Args: format: `openai`, `openai-responses`, `anthropic` or `pydantic-ai`; None: neutral messages. context: as
+        for `open`; None: the conversation's own. instructions: text to begin with, by the system. strict: refuse
+        what the provider cannot be told; else it is left out, with a `LossWarning`.
+        Raises: ValueError: there is no such format. messages-lossy; store errors.
+        """
+        history = self._log.read()
+        rule = self._view.rule if context is None else rules.of(context)
+        shown = history.shown(self._view.place(history, "branch").parent, rule)
+        how: dict[str, Any] = {"instructions": instructions, "strict": strict}
+        return telling.told(shown.messages, format, read=telling.reading(self._log), **how)
 
     # -- going on elsewhere
 
@@ -268,8 +293,10 @@ class Conversation:
         """Make one turn with the program and return the turn.
 
         Args: the program's inputs; a keyword that is no input is a setting of this turn (`lm`, and
-        those the conversation was opened with). request_id: sent again, it is the same turn: its
-        recorded outcome, and nothing new is recorded.
+        those the conversation was opened with). messages: the user side as neutral messages, where the
+        inputs do not say all of it (pictures, instructions); the program finds it in
+        `current().messages()`. An input or a setting of this name comes first. request_id: sent again, it
+        is the same turn: its recorded outcome, and nothing new is recorded.
         Raises: what the program raises, after the turn is recorded `failed`. TypeError: the inputs
         do not fit; nothing was recorded. conversation-busy, conversation-signature,
         conversation-nested, request-mismatch, record-invalid, record-too-large, store errors.

@@ -36,6 +36,10 @@ class DamageWarning(UserWarning):
     """Told once when a conversation with damaged lines is opened. Next: `turn-ledger verify`."""
 
 
+class LossWarning(UserWarning):
+    """Told when a provider cannot be told all of some messages. Next: see the losses; `strict=True` refuses them."""
+
+
 # -- what was asked cannot be done as asked ---------------------------------------------------------
 
 

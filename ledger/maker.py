@@ -47,13 +47,20 @@ class Maker:
         settings: Mapping[str, Any] | None = None,
     ) -> tuple[Start, BoundArguments]:
         """Return a turn in the making, and its program's bound call. Raises: TypeError, record-invalid."""
+        said, kwargs = self._view.take_messages(kwargs)
         bound, inputs, own = self._view.bind(args, kwargs)
         settings = {**own, **(settings or {})}
         program = self._view.program
         assert program is not None
         self.check_content(program.description, program.keep)
         start = Start(
-            self._view, program, inputs, settings=settings, request_id=request_id, under=under
+            self._view,
+            program,
+            inputs,
+            settings=settings,
+            request_id=request_id,
+            messages=said,
+            under=under,
         )
         return start, bound
 
@@ -169,6 +176,7 @@ class Maker:
             start.claim,
             self._view.approve,
             self._view.remembering,
+            start.asked,
         )
         return launching.launch(self._log, self._view, launch, context, loop)
 

@@ -88,16 +88,22 @@ class Sent(msgspec.Struct, kw_only=True):
 # -- asked of a history before anything is decided ----------------------------------------------
 
 
-def repeated(history: History, request_id: str | None, inputs: Mapping[str, Any]) -> str | None:
+def repeated(
+    history: History,
+    request_id: str | None,
+    inputs: Mapping[str, Any],
+    messages: list[dict[str, Any]] | None = None,
+) -> str | None:
     """Return the turn that a request id already has, or None.
 
-    Raises: request-mismatch: it was sent with other inputs.
+    Raises: request-mismatch: it was sent with other inputs, or other messages.
     """
     turn = history.request(request_id) if request_id is not None else None
     if turn is None or request_id is None:
         return None
-    before = kinds.mapping(history.node(turn).record.inputs)
-    if canonical.canonical(before) != canonical.canonical(dict(inputs)):
+    record = history.node(turn).record
+    before = [kinds.mapping(record.inputs), kinds.payload(record.messages)]
+    if canonical.canonical(before) != canonical.canonical([dict(inputs), messages]):
         raise RequestMismatch(turn=turn, request_id=request_id)
     return turn
 

@@ -17,7 +17,7 @@ def done(program: Program, value: Any, running: Running, seconds: float) -> Outc
     """Return the outcome of a program that returned. Raises: record-invalid naming the path."""
     outputs = program.outputs(value)
     answer = outputs[program.description.answer]
-    return Outcome(state="done", outputs=outputs, value=answer, **_noted(running, seconds))
+    return Outcome(state="done", outputs=outputs, value=answer, **_noted(running, seconds, answer))
 
 
 def failed(error: BaseException, running: Running, seconds: float) -> Outcome:
@@ -58,9 +58,10 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     return {**told, "code": code} if type(code) is str else told
 
 
-def _noted(running: Running, seconds: float) -> dict[str, Any]:
+def _noted(running: Running, seconds: float, *answer: Any) -> dict[str, Any]:
     return {
         "model": running.model,
         "usage": dict(running.usage),
         "seconds": round(seconds, 6),
+        "messages": running.exchange.recorded(*answer),
     }

@@ -7,6 +7,7 @@ turn to wait for.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from inspect import BoundArguments
@@ -50,6 +51,8 @@ TurnLike = IsTurn | str | int
 """What names a turn: the turn, its id or a part of it, its ordinal."""
 
 
+MESSAGES = "messages"
+"""The keyword under which a send is given its user side."""
 SHORTEST_PART = 4
 """How many characters of an id name a turn, at least."""
 
@@ -187,6 +190,24 @@ class View:
         bound, inputs = self.program.bind(args, rest)
         return bound, inputs, {**self.settings, **settings}
 
+    def take_messages(
+        self, kwargs: Mapping[str, Any]
+    ) -> tuple[list[messages.Message] | None, dict[str, Any]]:
+        """Return the user side that a send is given as `messages`, checked, and its other keywords.
+
+        Where that is an input or a setting it stays one. Raises: record-invalid naming the message or part.
+        """
+        rest = dict(kwargs)
+        own = self.program is not None and self.program.parameter(MESSAGES)
+        if MESSAGES not in rest or own or MESSAGES in self._known_settings():
+            return None, rest
+        given = rest.pop(MESSAGES)
+        if given is None:
+            return None, rest
+        said = messages.check_user_side(given)
+        values.check(said, MESSAGES)
+        return copy.deepcopy(said), rest
+
     def check_settings(self, names: Iterable[str]) -> None:
         """Refuse settings that a turn cannot be given, as `bind` does. Raises: TypeError."""
         known = self._known_settings()
@@ -321,6 +342,7 @@ class Start(Making):
         *,
         settings: Mapping[str, Any],
         request_id: str | None = None,
+        messages: list[messages.Message] | None = None,
         under: Siblings | None = None,
     ) -> None:
         super().__init__(view)
@@ -330,6 +352,7 @@ class Start(Making):
         self._inputs = inputs
         self._settings = program.settings_to_record(settings)
         self._request_id = request_id
+        self._messages = messages
         self._under = under
         self.claim = view.claim()
         """This process's claim on the turn."""
@@ -342,6 +365,12 @@ class Start(Making):
     def inputs(self) -> dict[str, Any]:
         """Its inputs, as they are recorded."""
         return self._inputs
+
+    @property
+    def asked(self) -> list[messages.Message]:
+        """Its user side, as messages."""
+        said = self._messages
+        return said if said is not None else messages.from_inputs(self._inputs)
 
     @property
     def request_id(self) -> str | None:
@@ -370,7 +399,7 @@ class Start(Making):
         return commands.end(history, self.turn, outcome, self.claim, now=now)
 
     def _repeats(self, history: History) -> str | None:
-        return commands.repeated(history, self._request_id, self._inputs)
+        return commands.repeated(history, self._request_id, self._inputs, self._messages)
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         view = self.view
@@ -385,6 +414,7 @@ class Start(Making):
             parent=parent,
             inputs=self._inputs,
             request_id=self._request_id,
+            messages=self._messages,
             approve=approving.recorded(view.approve),
             remembers=view.remembering.recorded(),
             settings=self._settings or None,
