@@ -18,8 +18,9 @@ from typing import Any
 
 from ledger.errors import TurnUnknown
 from ledger.maker import Maker
-from ledger.records import ids, kinds, values
+from ledger.records import ids, kinds, redacting, values
 from ledger.records.kinds import NewRecord
+from ledger.records.redacting import Redact
 from ledger.stores.resolve import store_for
 from ledger.stream import Stream
 from ledger.turn import Turn, outcome_of
@@ -61,6 +62,7 @@ def open(
     earlier_without: Sequence[str] = (),
     approve: approving.Rule | None = None,
     remembers: Mapping[Any, Any] | None = None,
+    redact: Redact | Sequence[Redact] | None = None,
     **settings: Any,
 ) -> Conversation:
     """Open a conversation by id, again or for the first time. Nothing is written by opening.
@@ -77,8 +79,9 @@ def open(
     about first: `changes`, `all`, a list of tool names and paths (`answer/refund`), or a function that is
     asked at once and answers True, False, a reason to refuse, or None to wait for a person. remembers: what
     helpers remember (`ledger.remember`): helper -> `conversation`, `turn` or `remember(...)`; and
-    conversations that may be used inside turns -> `own`. settings: what programs find in
-    `current().settings`; recorded are `lm`, when it is text, and those the program declares.
+    conversations that may be used inside turns -> `own`. redact: a text -> the text that may be kept, or
+    several such functions, applied in order: to every text of a value before it is written. settings: what
+    programs find in `current().settings`; recorded are `lm`, when it is text, and those the program declares.
     Raises: conversation-id; conversation-opaque; conversation-content: the store would keep a field that
     may not be kept; TypeError for a program, store or `sends` that cannot be one.
     Not promised: that the conversation exists; a first turn makes it.
@@ -96,7 +99,8 @@ def open(
     answering = programs.Program(program, rename=rename) if program is not None else None
     if answering is not None:
         answering.check_sendable()
-    log = Log(store_for(store), name)
+    masking = redacting.of(redact)
+    log = Log(store_for(store), name, masking)
     view = View(
         name,
         answering,
@@ -107,6 +111,7 @@ def open(
         judge=judge_for(log, SYSTEM),
         approve=approve,
         remembering=Remembering.of(remembers or {}),
+        redact=masking,
     )
     chat = Conversation(log, view)
     if answering is not None:
@@ -122,6 +127,7 @@ _NAMES = (
     "earlier_without",
     "approve",
     "remembers",
+    "redact",
     "program",
 )
 
@@ -236,7 +242,8 @@ class Conversation:
         inputs: dict[str, Any] = {}
         if args or kwargs:
             _, kwargs = self._view.take_messages(kwargs)
-            _, inputs, _ = self._view.bind(args, kwargs)
+            _, bound, _ = self._view.bind(args, kwargs)
+            inputs = self._log.redacted(bound, "inputs")
         history = self._log.read()
         place = self._view.place(history, "branch")
         shown = history.shown(place.parent, self._view.rule, foresee=True)

@@ -77,6 +77,8 @@ class Sent(msgspec.Struct, kw_only=True):
     source: dict[str, Any] | None = None
     remembers: list[dict[str, Any]] | None = None
     """What its helpers remember."""
+    redacted: bool | None = None
+    """Whether its values were redacted before they were recorded."""
     approve: Any = None
     """The rule by which a person is asked about its tools, as far as a record can say it."""
 

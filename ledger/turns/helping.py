@@ -173,8 +173,9 @@ class Call:
         _, self._inputs = self._program.bind(args, kwargs)
         name = self._program.description.name
         around = outer.where()
-        scope = canonical.sha256([around.scope, *key_of(function), self._inputs])
-        within = {"name": name, "inputs": copy.deepcopy(self._inputs)}
+        kept = steps.redacted(copy.deepcopy(self._inputs), "inputs")
+        scope = canonical.sha256([around.scope, *key_of(function), kept])
+        within = {"name": name, "inputs": kept}
         place = steps.numbered(around.site, name)
         site = Site(outer.lookup.new_call(), place, scope, within, around.making)
         self._memory = outer.remembering.helpers.get(key_of(function))

@@ -55,7 +55,7 @@ def launch(
 ) -> Run:
     """Start the program of a turn. What goes wrong in starting it is how the turn ends."""
     turn, claim, world = launch.turn, launch.claim, view.world
-    pieces = Pieces()
+    pieces = Pieces(redacted=log.redact is not None)
     scribe = _scribe(log, view, launch, pieces)
     node = log.history.node(turn) if claim.attempt > 1 else None
     steps = Steps(log, turn, claim, world, rule=launch.rule, node=node, scribe=scribe)
@@ -87,7 +87,9 @@ def _scribe(log: Log, view: View, launch: Launch, pieces: Pieces) -> Scribe | No
         return None
     described = launch.program.description
     writer = None if launch.claim.attempt == 1 else _next_writer(events, launch)
-    scribe = Scribe(events, launch.turn, described, pieces, view.world, writer, log.lane)
+    scribe = Scribe(
+        events, launch.turn, described, pieces, view.world, writer, log.lane, redacted=log.redacted
+    )
     if writer is not None:
         scribe.begin_again(launch.claim.attempt)
     else:

@@ -23,13 +23,13 @@ def done(program: Program, value: Any, running: Running, seconds: float) -> Outc
 def failed(error: BaseException, running: Running, seconds: float) -> Outcome:
     """Return the outcome of a program that raised."""
     error_told = describe_error(error)
-    partial = running.pieces.text or None
+    partial = running.pieces.broken_off or None
     return Outcome(state="failed", error=error_told, partial=partial, **_noted(running, seconds))
 
 
 def stopped(running: Running, seconds: float) -> Outcome:
     """Return the outcome of a program that was stopped: what it had said, and used, so far."""
-    partial = running.pieces.text or None
+    partial = running.pieces.broken_off or None
     return Outcome(state="stopped", partial=partial, **_noted(running, seconds))
 
 

@@ -134,13 +134,17 @@ class Steps:
         """Where the jobs of its conversation stand in line."""
         return self._log.lane
 
+    def redacted(self, value: Any, path: str) -> Any:
+        """Return a value as it is recorded. Raises: record-invalid."""
+        return self._log.redacted(value, path)
+
     # -- one step
 
     def begin_reply(self, site: Site, request: Any) -> Begun:
         """Find the recorded reply to a request, or say what to record of it."""
         _refuse_in_reply(site)
         values.check(request, "request", references=False)
-        key = canonical.sha256(request)
+        key = canonical.sha256(self.redacted(request, "request"))
         with self._lock:
             self._refuse_closed()
             found = self._before.reply(key, site)
@@ -164,14 +168,15 @@ class Steps:
         _refuse_in_reply(site)
         _check_tool(name, id, effects)
         values.check(input, "input", references=False)
-        input = copy.deepcopy(input)  # What is asked about and recorded is what it was then.
+        given = copy.deepcopy(input)  # What is asked about and recorded is what it was then.
+        input = self.redacted(given, "input")
         known_as = recorded.named(id, name, input, site.scope)
         place = self._find(known_as, site, effects)
         found = place.tool
         if found is not None and found.state in ("done", "given"):
             self._make(site, name, input, found.output)
             return Begun(site, True, found.output, (found.noted, *self._pass_over(found)))
-        call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects)
+        call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects, given)
         denied = self._denied(call, place.asked)
         if denied is not None:
             return Begun(site, True, denied)
@@ -194,6 +199,7 @@ class Steps:
             return [self._tool(call, "done", **kept)]
 
         def told(output: Any) -> None:
+            output = self.redacted(output, "output")
             self._make(site, name, input, output)
             self._say("tool_result", call, output=commands.output_keys(output, "output")["output"])
 
@@ -386,7 +392,9 @@ class Steps:
             self._say("approved", call, verdict=asked.verdict, by=asked.by, reason=asked.reason)
             return None if asked.verdict == "yes" else approving.denial(asked.reason)
         self._say("approval", call, input=call.input, path=question["path"], effects=call.effects)
-        verdict = approving.answered_at_once(self._rule, copy.deepcopy(question))
+        verdict = approving.answered_at_once(
+            self._rule, copy.deepcopy({**question, "input": call.given})
+        )
         if verdict is None:
             with self._lock:
                 self.questions.append(question)
@@ -445,6 +453,8 @@ class _Call(NamedTuple):
     name: str
     input: Any
     effects: Effects | None
+    given: Any
+    """The input as the tool itself is given it, where `input` is what is recorded of it."""
 
 
 _UNFIT = ("record-invalid", "record-too-large", "turn-stopped", "lease-lost")

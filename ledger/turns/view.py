@@ -15,8 +15,9 @@ from types import EllipsisType
 from typing import Any, Protocol
 
 from ledger.errors import Cancelled, Nested, TurnUnknown
-from ledger.records import kinds, messages, values
+from ledger.records import kinds, messages, redacting, values
 from ledger.records.kinds import NewRecord
+from ledger.records.redacting import Redact
 from ledger.turns import approving, commands, current, programs
 from ledger.turns.commands import Claim, Outcome, Sent
 from ledger.turns.helping import Remembering
@@ -74,6 +75,7 @@ class View:
         earlier_without: Collection[str] = (),
         approve: approving.Rule | None = None,
         remembering: Remembering | None = None,
+        redact: Redact | None = None,
     ) -> None:
         self.conversation = conversation
         self.program = program
@@ -86,6 +88,8 @@ class View:
         self.earlier_without = tuple(earlier_without)
         self.approve = approve
         self.remembering = remembering if remembering is not None else Remembering()
+        self.redact = redact
+        """What replaces each text before it is recorded; None: nothing. (Its log does so.)"""
 
     def dead(self, history: History, turn: str | None) -> Dead:
         """Return who is known dead of those that hold a turn.
@@ -136,6 +140,7 @@ class View:
             earlier_without=self.earlier_without,
             approve=self.approve,
             remembering=self.remembering,
+            redact=self.redact,
         )
 
     def find(self, history: History, turn: TurnLike) -> str:
@@ -399,7 +404,11 @@ class Start(Making):
         return commands.end(history, self.turn, outcome, self.claim, now=now)
 
     def _repeats(self, history: History) -> str | None:
-        return commands.repeated(history, self._request_id, self._inputs, self._messages)
+        sent: dict[str, Any] = {"inputs": self._inputs, "messages": self._messages or []}
+        if self.view.redact is not None and self._request_id is not None:
+            sent = redacting.record(sent, self.view.redact)
+        said = None if self._messages is None else sent["messages"]
+        return commands.repeated(history, self._request_id, sent["inputs"], said)
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         view = self.view
@@ -418,6 +427,7 @@ class Start(Making):
             approve=approving.recorded(view.approve),
             remembers=view.remembering.recorded(),
             settings=self._settings or None,
+            redacted=True if view.redact is not None else None,
         )
         return commands.start(
             history,
