@@ -155,7 +155,8 @@ def _content(said: Mapping[str, Any], key: str, value: Any, redact: Redact) -> A
         return [_but(STRUCTURE, one, redact, f"{key}[{i}]") for i, one in enumerate(value)]
     if key == "interface":
         return _interface(value, redact)
-    if key == "data" and (said.get("plugin"), said.get("entry")) == _SUMMARY:
+    summary = (said.get("plugin"), said.get("entry")) == _SUMMARY
+    if key == "data" and summary and isinstance(value, dict) and "text" in value:
         return {**value, "text": texts(value["text"], redact, "summary")}
     return texts(value, redact, key)
 

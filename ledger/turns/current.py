@@ -74,8 +74,8 @@ class Running:
     def earlier(self) -> list[dict[str, Any]]:
         """Return what the turn is shown: a dict per earlier turn, its inputs and outputs by name.
 
-        Under `compacted(...)` the first may stand for many turns: `{"summary": text}`. With `steps=True` each
-        has its tool calls under `steps`.
+        Under `compacted(...)` the first may stand for many turns: `{"summary": text}`. A turn that
+        called tools has them under `steps`, unless the conversation's `context` leaves them out.
         """
         return self._earlier()
 

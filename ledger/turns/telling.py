@@ -36,6 +36,7 @@ class Exchange:
         read: Read | None = None,
     ) -> None:
         self._before = before
+        self._shown: list[Message] | None = None
         self._asked = asked or []
         self.read = read
         """Gives the bytes of attachments."""
@@ -95,7 +96,9 @@ class Exchange:
         after = self.recorded()
         if after is None:
             after = [message for call in called for message in messages.round_of([call])]
-        return copy.deepcopy([*self._before(), *self._asked, *after])
+        if self._shown is None:  # It is the same for the whole turn.
+            self._shown = self._before()
+        return copy.deepcopy([*self._shown, *self._asked, *after])
 
 
 def told(

@@ -47,7 +47,7 @@ def events_of(face: Any, turn: Any) -> list[dict[str, Any]]:
     return found
 
 
-def everything(message: str) -> str:
+def everything(message: str, cc: str = EMAIL) -> str:
     """Put the address everywhere that a program can put it."""
     turn = ledger.current()
     turn.note(messages={"role": "assistant", "parts": [{"type": "text", "content": EMAIL}]})
@@ -70,7 +70,7 @@ def helper(of: dict[str, str]) -> list[str]:
 def test_nothing_reaches_the_disk(face, store):
     """Inputs, outputs, messages, steps, helpers, pieces, settings, entries, titles, errors, summaries, merges."""
 
-    def failing(message: str) -> str:
+    def failing(message: str, cc: str = EMAIL) -> str:
         ledger.current().emit(f"{EMAIL} {EMAIL}")
         raise ValueError(f"no such person: {EMAIL}")
 
@@ -83,7 +83,8 @@ def test_nothing_reaches_the_disk(face, store):
     assert face.do(chat, EMAIL, messages=[user]) == f"sent to {EMAIL}"
     turn = face.do(chat.send, EMAIL)
     events_of(face, turn)
-    face.do(chat.record, EMAIL, {"result": [EMAIL]}, messages=[user])
+    both = {"message": EMAIL, "cc": EMAIL}
+    face.do(chat.record, both, {"result": [EMAIL]}, messages=[user])
     face.do(chat.set_title, EMAIL)
     face.do(chat.keep_entry, "mine", "note", {"text": EMAIL})
     broken = face.open("alex", failing, **how)
@@ -97,7 +98,7 @@ def test_nothing_reaches_the_disk(face, store):
 
     assert EMAIL not in kept(store)
     turns = face.do(chat.all_turns)
-    assert turns[0].inputs == {"message": MASK}
+    assert turns[0].inputs == {"message": MASK, "cc": MASK}
     assert turns[0].result == f"sent to {MASK}"
     assert turns[-1].saw_summary == f" {MASK}"
     failed = next(turn for turn in turns if turn.state == "failed")
@@ -287,6 +288,6 @@ def test_what_is_shown_before_is_what_would_be_kept(face, store):
     """`render` shows inputs as they would be recorded."""
     chat = face.open("alex", everything, store=store, redact=[mask, str.upper])
 
-    assert face.do(chat.render, EMAIL).inputs == {"message": MASK.upper()}
+    assert face.do(chat.render, EMAIL).inputs == dict.fromkeys(("message", "cc"), MASK.upper())
     with pytest.raises(TypeError, match="redact"):
         face.open("alex", everything, store=store, redact="e-mail")
