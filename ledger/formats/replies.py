@@ -23,7 +23,8 @@ def read(format: str | None, content: Any) -> list[Message]:
     dialect = dialects.named(format)
     raw = plain(content)
     said, ended = _REPLIES.get(format, _no_reply)(raw) if isinstance(raw, dict) else (raw, None)
-    found = dialect.from_provider(_listed(said) if "messages" not in said else said)
+    whole = isinstance(said, dict) and "messages" in said
+    found = dialect.from_provider(said if whole else _listed(said))
     if ended is not None and found and found[-1]["role"] == "assistant":
         found[-1]["finish_reason"] = ended
     return found

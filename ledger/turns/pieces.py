@@ -67,8 +67,8 @@ class Pieces:
         text = self.text
         if not self.redacted:
             return text
-        end = max((i for i, sign in enumerate(text) if sign.isspace()), default=-1)
-        return text[: end + 1]
+        end = next((i for i in range(len(text), 0, -1) if text[i - 1].isspace()), 0)
+        return text[:end]
 
     def _tell(self) -> None:
         with self._changed:
