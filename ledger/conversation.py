@@ -18,8 +18,9 @@ from typing import Any
 
 from ledger.errors import TurnUnknown
 from ledger.maker import Maker
-from ledger.records import ids, kinds
+from ledger.records import ids, kinds, redacting
 from ledger.records.kinds import NewRecord
+from ledger.records.redacting import Redact
 from ledger.stores.resolve import store_for
 from ledger.stream import Stream
 from ledger.turn import Turn, outcome_of
@@ -32,6 +33,7 @@ from ledger.turns import (
     resuming,
     running,
     stopping,
+    telling,
 )
 from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.helping import Remembering
@@ -61,6 +63,7 @@ def open(
     earlier_without: Sequence[str] = (),
     approve: approving.Rule | None = None,
     remembers: Mapping[Any, Any] | None = None,
+    redact: Redact | Sequence[Redact] | None = None,
     **settings: Any,
 ) -> Conversation:
     """Open a conversation by id, again or for the first time. Nothing is written by opening.
@@ -77,8 +80,9 @@ def open(
     about first: `changes`, `all`, a list of tool names and paths (`answer/refund`), or a function that is
     asked at once and answers True, False, a reason to refuse, or None to wait for a person. remembers: what
     helpers remember (`ledger.remember`): helper -> `conversation`, `turn` or `remember(...)`; and
-    conversations that may be used inside turns -> `own`. settings: what programs find in
-    `current().settings`; recorded are `lm`, when it is text, and those the program declares.
+    conversations that may be used inside turns -> `own`. redact: a text -> the text that may be kept, or
+    several such functions, applied in order: to every text of a value before it is written. settings: what
+    programs find in `current().settings`; recorded are `lm`, when it is text, and those the program declares.
     Raises: conversation-id; conversation-opaque; conversation-content: the store would keep a field that
     may not be kept; TypeError for a program, store or `sends` that cannot be one.
     Not promised: that the conversation exists; a first turn makes it.
@@ -96,7 +100,8 @@ def open(
     answering = programs.Program(program, rename=rename) if program is not None else None
     if answering is not None:
         answering.check_sendable()
-    log = Log(store_for(store), name)
+    masking = redacting.of(redact)
+    log = Log(store_for(store), name, masking)
     view = View(
         name,
         answering,
@@ -107,6 +112,7 @@ def open(
         judge=judge_for(log, SYSTEM),
         approve=approve,
         remembering=Remembering.of(remembers or {}),
+        redact=masking,
     )
     chat = Conversation(log, view)
     if answering is not None:
@@ -122,6 +128,7 @@ _NAMES = (
     "earlier_without",
     "approve",
     "remembers",
+    "redact",
     "program",
 )
 
@@ -236,12 +243,37 @@ class Conversation:
         inputs: dict[str, Any] = {}
         given: list[Attachment] = []
         if args or kwargs:
-            _, inputs, _ = self._view.bind(args, kwargs, given)
+            _, kwargs = self._view.take_messages(kwargs, given)
+            _, bound, _ = self._view.bind(args, kwargs, given)
+            inputs = self._log.redacted(bound, "inputs")
         history = self._log.read()
         place = self._view.place(history, "branch")
         shown = history.shown(place.parent, self._view.rule, foresee=True)
         rows, told = self._log.raised(shown.rows), self._log.raised(inputs, given)
         return drawing.rendered(shown, rows, told)
+
+    def messages(
+        self,
+        format: str | None = None,
+        *,
+        context: Rule | Chooser | None = None,
+        instructions: str | None = None,
+        strict: bool = False,
+    ) -> Any:
+        """Return what the next turn would be shown, as messages for a model; nothing is recorded.
+
+        The messages of a system or developer with which the branch begins stay first, whatever the context shows. A
+        summary that the next send would have made first is not made here: its turns stand in its place.
+        Args: format: `openai`, `openai-responses`, `anthropic` or `pydantic-ai`; None: neutral messages. context: as
+        for `open`; None: the conversation's own. instructions: text to begin with, by the system. strict: refuse
+        what the provider cannot be told; else it is left out, with a `LossWarning`.
+        Raises: ValueError: there is no such format. messages-lossy; store errors.
+        """
+        history = self._log.read()
+        rule = self._view.rule if context is None else rules.of(context)
+        shown = history.shown(self._view.place(history, "branch").parent, rule)
+        how: dict[str, Any] = {"instructions": instructions, "strict": strict}
+        return telling.told(shown.messages, format, read=telling.reading(self._log), **how)
 
     # -- going on elsewhere
 
@@ -271,8 +303,10 @@ class Conversation:
         """Make one turn with the program and return the turn.
 
         Args: the program's inputs; a keyword that is no input is a setting of this turn (`lm`, and
-        those the conversation was opened with). request_id: sent again, it is the same turn: its
-        recorded outcome, and nothing new is recorded.
+        those the conversation was opened with). messages: the user side as neutral messages, where the
+        inputs do not say all of it (pictures, instructions); the program finds it in
+        `current().messages()`. An input or a setting of this name comes first. request_id: sent again, it
+        is the same turn: its recorded outcome, and nothing new is recorded.
         Raises: what the program raises, after the turn is recorded `failed`. TypeError: the inputs
         do not fit; nothing was recorded. conversation-busy, conversation-signature,
         conversation-nested, request-mismatch, record-invalid, record-too-large, store errors.

@@ -8,11 +8,8 @@ picklable, so they cross process boundaries whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, ClassVar
-
-
-def _rebuild(cls: type[LedgerError], values: dict[str, Any]) -> LedgerError:
-    return cls(**values)
 
 
 @dataclass(eq=False)
@@ -29,11 +26,15 @@ class LedgerError(Exception):
         return self.message()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})
+        return partial(type(self), **{f.name: getattr(self, f.name) for f in fields(self)}), ()
 
 
 class DamageWarning(UserWarning):
     """Told once when a conversation with damaged lines is opened. Next: `turn-ledger verify`."""
+
+
+class LossWarning(UserWarning):
+    """Told when a provider cannot be told all of some messages. Next: see the losses; `strict=True` refuses them."""
 
 
 # -- what was asked cannot be done as asked ---------------------------------------------------------

@@ -50,6 +50,7 @@ class Maker:
     ) -> tuple[Start, BoundArguments]:
         """Return a turn in the making, and its program's bound call. Raises: TypeError, record-invalid."""
         given: list[Attachment] = []
+        said, kwargs = self._view.take_messages(kwargs, given)
         bound, inputs, own = self._view.bind(args, kwargs, given)
         settings = {**own, **(settings or {})}
         program = self._view.program
@@ -62,6 +63,7 @@ class Maker:
             settings=settings,
             given=given,
             request_id=request_id,
+            messages=said,
             under=under,
         )
         return start, bound
@@ -183,6 +185,7 @@ class Maker:
             start.claim,
             self._view.approve,
             self._view.remembering,
+            start.asked,
         )
         return launching.launch(self._log, self._view, launch, context, loop)
 

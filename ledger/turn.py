@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
-from ledger.records import kinds, messages, times
+from ledger.records import kinds, times
 from ledger.turns import answering, claims, following, running, stopping
 from ledger.turns.following import Following
 from ledger.turns.log import Log
@@ -154,18 +154,9 @@ class TurnBase:
     def messages(self) -> list[dict[str, Any]]:
         """Everything it added to the conversation: the user side, then all that came after.
 
-        Provider-neutral messages. Made from inputs and outputs when none were recorded.
+        Provider-neutral messages. Made of its inputs, its tool calls and its answer where none were recorded.
         """
-        node = self._node
-        asked = messages.readable(self._value(node.record.messages))
-        answered = None
-        if node.ended is not None:
-            answered = messages.readable(self._value(node.ended.messages))
-        if asked is None:
-            asked = messages.from_inputs(self._inputs)
-        if answered is None:
-            answered = messages.from_result(self._plain_answer) if self._outputs else []
-        return [*asked, *answered]
+        return self._log.history.messages(self._node.id)
 
     @property
     def error(self) -> dict[str, Any] | None:

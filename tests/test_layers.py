@@ -13,9 +13,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ledger"
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 MEANING = {"errors", "records", "views"}
-TURNS = MEANING | {"turns.claims", "turns.commands", "turns", "stores.base"}
+TURNS = MEANING | {"formats", "turns.claims", "turns.commands", "turns", "stores.base"}
 SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "turn"}
-FACES = SHELL | {"conversation", "recovery", "aio", "formats"}
+FACES = SHELL | {"conversation", "recovery", "aio"}
 
 # What each place may see beside itself. A module belongs to the most exact place that names it. `turns` receives a
 # store by protocol (`stores.base`), never by class. `ledger/__init__.py` is no place: it may see everything.

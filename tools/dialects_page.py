@@ -137,7 +137,9 @@ TEMPLATE = """\
 # Dialects of messages
 
 [Neutral messages](format.md#messages) are said in the form of a provider by `to_provider`, and read from it by
-`from_provider`, both in the modules of `ledger.formats`; `ledger.formats.dialects` has them by name.
+`from_provider`, both in the modules of `ledger.formats`; `ledger.formats.dialects` has them by name. The former
+is done by `chat.messages(name)` and `current().messages(name)`, the latter by `current().note(messages=...)`: see
+[how to](../how-to/give-the-model-its-messages.md).
 
 | name | of | form | ids of calls |
 | --- | --- | --- | --- |

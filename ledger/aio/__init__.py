@@ -31,6 +31,7 @@ from ledger import recovery
 from ledger.aio.conversation import Conversation, finish
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
+from ledger.records.redacting import Redact
 from ledger.stores.resolve import store_for
 from ledger.turns import approving, loops, running
 from ledger.turns.attachments import Attachment
@@ -55,6 +56,7 @@ def open(
     earlier_without: Sequence[str] = (),
     approve: approving.Rule | None = None,
     remembers: Mapping[Any, Any] | None = None,
+    redact: Redact | Sequence[Redact] | None = None,
     **settings: Any,
 ) -> Conversation:
     """Open a conversation by id, again or for the first time. Nothing is written by opening.
@@ -73,6 +75,7 @@ def open(
             earlier_without=earlier_without,
             approve=approve,
             remembers=_inner(remembers),
+            redact=redact,
             **settings,
         )
     )

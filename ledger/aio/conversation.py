@@ -23,7 +23,8 @@ from ledger.turns.receipts import Receipt
 from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike
-from ledger.views import Lineage, drawing
+from ledger.views import Lineage, Rule, drawing
+from ledger.views.rules import Chooser
 
 T = TypeVar("T")
 
@@ -98,6 +99,21 @@ class Conversation:
     async def render(self, *args: Any, **kwargs: Any) -> drawing.Rendered:
         """Return what the next turn would be shown; nothing is recorded. See `ledger.Conversation`."""
         return await self._do(lambda: self._inner.render(*args, **kwargs))
+
+    async def messages(
+        self,
+        format: str | None = None,
+        *,
+        context: Rule | Chooser | None = None,
+        instructions: str | None = None,
+        strict: bool = False,
+    ) -> Any:
+        """Return what the next turn would be shown, as messages for a model; nothing is recorded.
+
+        Args, Raises: as `ledger.Conversation.messages`.
+        """
+        how: dict[str, Any] = {"instructions": instructions, "strict": strict}
+        return await self._do(lambda: self._inner.messages(format, context=context, **how))
 
     # -- going on elsewhere
 

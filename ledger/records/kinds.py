@@ -65,6 +65,7 @@ class Turn(_Common, tag="turn"):
     source: Payload = ABSENT
     approve: Payload = ABSENT
     remembers: Payload = ABSENT
+    redacted: bool = False
     erased: bool = False
 
 

@@ -6,7 +6,9 @@ Parts of a type that is not known here are kept as they are.
 
 from __future__ import annotations
 
-from typing import Any
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -113,6 +115,33 @@ def _check_only(thing: dict[str, Any], where: str) -> None:
         raise RecordInvalid(path=f"{where}.only", reason="`only` has an object for each provider")
 
 
+def check_user_side(messages: Any, path: str = "messages") -> list[Message]:
+    """Return the user side of a turn if it is one: what was said to the model, and nothing it said.
+
+    (1) As `check`. (2) Each message is a system's, a developer's or a user's. (3) One is a user's.
+    Raises: record-invalid naming the message or part.
+    """
+    for i, message in enumerate(check(messages, path)):
+        if message["role"] not in USER_SIDE:
+            reason = f"what is sent is said by {', '.join(USER_SIDE)}, not by {message['role']}"
+            raise RecordInvalid(path=f"{path}[{i}].role", reason=reason)
+    if not any(message["role"] == "user" for message in messages):
+        raise RecordInvalid(path=path, reason="at least one message is a user's")
+    return list(messages)
+
+
+def check_answer_side(messages: Any, path: str = "messages") -> list[Message]:
+    """Return what came after the user side, if it begins as that does: with the model's words.
+
+    (1) As `check`. (2) The first message is the assistant's. Raises: record-invalid naming the message or part.
+    """
+    checked = check(messages, path)
+    if checked and checked[0]["role"] != "assistant":
+        reason = "what comes after the user side begins with the assistant"
+        raise RecordInvalid(path=f"{path}[0].role", reason=reason)
+    return checked
+
+
 def readable(value: Any) -> list[Message] | None:
     """Return what can be read as messages of a recorded list; None when it is no list.
 
@@ -188,6 +217,94 @@ def _labelled(name: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if first["type"] != "text":
         return [{"type": "text", "content": f"{name}:"}, *parts]
     return [{**first, "content": f"{name}: {first['content']}"}, *rest]
+
+
+# -- tool rounds -----------------------------------------------------------------------------------
+
+
+class Called(NamedTuple):
+    """A tool call that gave something."""
+
+    id: str
+    name: str
+    input: Any
+    output: Any
+
+
+def round_of(calls: Sequence[Called]) -> list[Message]:
+    """Return a tool round: a reply of the assistant that makes these calls, and their results."""
+    made = [
+        {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.input}
+        for call in calls
+    ]
+    return [{"role": "assistant", "parts": made}, *(_result(c.id, c.output) for c in calls)]
+
+
+def answered(messages: Sequence[Message], calls: Iterable[Called]) -> list[Message]:
+    """Return messages in which each call without a result has what a tool gave under its id, if one did.
+
+    A result is put behind the reply that called, and behind the results that stand there. Of several calls
+    under one id, each has its own, in order.
+    """
+    known: dict[str, deque[Any]] = {}
+    for call in calls:
+        known.setdefault(call.id, deque()).append(call.output)
+    out: list[Message] = []
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] != "tool":
+            out += _given(waiting, known)
+            waiting = []
+        for part in message["parts"]:
+            if part["type"] == "tool_call":
+                waiting.append(part["id"])
+            elif part["type"] == "tool_call_response" and part["id"] in waiting:
+                waiting.remove(part["id"])
+                list(_given([part["id"]], known))
+        out.append(message)
+    return [*out, *_given(waiting, known)]
+
+
+def _given(ids: Iterable[str], known: dict[str, deque[Any]]) -> Iterator[Message]:
+    """Yield the results that are known of calls, each taken once."""
+    for id in ids:
+        if known.get(id):
+            yield _result(id, known[id].popleft())
+
+
+def called(messages: Iterable[Message]) -> list[Called]:
+    """Return the tool calls that have a result, in the order of the results."""
+    made: dict[str, deque[dict[str, Any]]] = {}
+    found = []
+    for message in messages:
+        for part in message["parts"]:
+            if part["type"] == "tool_call":
+                made.setdefault(part["id"], deque()).append(part)
+            elif part["type"] == "tool_call_response" and made.get(part["id"]):
+                call = made[part["id"]].popleft()
+                found.append(Called(call["id"], call["name"], call["arguments"], part["response"]))
+    return found
+
+
+def without_rounds(messages: Sequence[Message]) -> list[Message]:
+    """Return what was said after the last tool round; a round never goes in part."""
+    last = max((i for i, message in enumerate(messages) if _in_round(message)), default=-1)
+    return list(messages[last + 1 :])
+
+
+def has_rounds(messages: Iterable[Message]) -> bool:
+    """Say whether tools were called."""
+    return any(map(_in_round, messages))
+
+
+def _in_round(message: Message) -> bool:
+    calls = any(part["type"] == "tool_call" for part in message["parts"])
+    return bool(message["role"] == "tool" or calls)
+
+
+def _result(id: str, output: Any) -> Message:
+    response = {"type": "tool_call_response", "id": id, "response": output}
+    return {"role": "tool", "parts": [response, *map(blob, references_in(output))]}
 
 
 def _type(value: Any) -> str:

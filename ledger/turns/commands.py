@@ -79,6 +79,8 @@ class Sent(msgspec.Struct, kw_only=True):
     source: dict[str, Any] | None = None
     remembers: list[dict[str, Any]] | None = None
     """What its helpers remember."""
+    redacted: bool | None = None
+    """Whether its values were redacted before they were recorded."""
     approve: Any = None
     """The rule by which a person is asked about its tools, as far as a record can say it."""
 
@@ -90,17 +92,23 @@ class Sent(msgspec.Struct, kw_only=True):
 # -- asked of a history before anything is decided ----------------------------------------------
 
 
-def repeated(history: History, request_id: str | None, inputs: Mapping[str, Any]) -> str | None:
+def repeated(
+    history: History,
+    request_id: str | None,
+    inputs: Mapping[str, Any],
+    messages: list[dict[str, Any]] | None = None,
+) -> str | None:
     """Return the turn that a request id already has, or None.
 
-    Raises: request-mismatch: it was sent with other inputs.
+    Raises: request-mismatch: it was sent with other inputs, or other messages.
     """
     turn = history.request(request_id) if request_id is not None else None
     if turn is None or request_id is None:
         return None
-    before = kinds.mapping(history.node(turn).record.inputs)
-    now = values.identity(dict(inputs))
-    if canonical.canonical(values.identity(before)) != canonical.canonical(now):
+    record = history.node(turn).record
+    before = [kinds.mapping(record.inputs), kinds.payload(record.messages)]
+    now = [dict(inputs), messages]
+    if canonical.canonical(values.identity(before)) != canonical.canonical(values.identity(now)):
         raise RequestMismatch(turn=turn, request_id=request_id)
     return turn
 

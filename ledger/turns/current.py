@@ -18,11 +18,13 @@ from typing import Any
 from ledger.errors import Cancelled, RecordInvalid
 from ledger.records import values
 from ledger.records.values import INTEGER_LIMIT
-from ledger.turns import here, stepping
+from ledger.turns import here, loops, stepping
 from ledger.turns.here import Here
 from ledger.turns.pieces import Pieces
+from ledger.turns.pool import in_pool
 from ledger.turns.sites import Site
 from ledger.turns.steps import Effects, Steps
+from ledger.turns.telling import Exchange, told
 from ledger.views import sites
 
 
@@ -41,6 +43,7 @@ class Running:
         site: Site | None = None,
         remembering: Any = None,
         lookup: Any = None,
+        exchange: Exchange | None = None,
     ) -> None:
         self.conversation = conversation
         """The conversation's id."""
@@ -62,6 +65,8 @@ class Running:
         """Who remembers what in its turns (`helping.Remembering`)."""
         self.lookup = lookup
         """Where helpers find what was before (`launching.Lookup`)."""
+        self.exchange = exchange if exchange is not None else Exchange()
+        """What it and its model say to each other."""
         self._earlier = earlier
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -69,20 +74,53 @@ class Running:
     def earlier(self) -> list[dict[str, Any]]:
         """Return what the turn is shown: a dict per earlier turn, its inputs and outputs by name.
 
-        Under `compacted(...)` the first may stand for many turns: `{"summary": text}`. With `steps=True` each
-        has its tool calls under `steps`.
+        Under `compacted(...)` the first may stand for many turns: `{"summary": text}`. A turn that
+        called tools has them under `steps`, unless the conversation's `context` leaves them out.
         """
         return self._earlier()
 
-    def note(self, *, model: str | None = None, usage: Mapping[str, int] | None = None) -> None:
-        """Say which model answered, and add to the token counts of this turn.
+    def messages(
+        self, format: str | None = None, *, instructions: str | None = None, strict: bool = False
+    ) -> Any:
+        """Return what to send to a model now: what the turn is shown, its user side, what came after by now.
 
-        Raises: record-invalid: a count is not a whole number of at least 0, or a name no text that can be
-        kept; nothing was added.
-        TypeError: the model is no text.
+            reply = client.chat.completions.create(model=m, messages=turn.messages("openai"))
+
+        Each earlier turn with its tool rounds, unless the conversation's `context` leaves them out. On an event loop
+        it is awaited, since attachments are read from the store.
+        Args: format: `openai`, `openai-responses`, `anthropic` or `pydantic-ai`; None: neutral messages.
+        instructions: text to begin with, by the system; it is not recorded. strict: refuse what the provider
+        cannot be told; else it is left out, with a `LossWarning`.
+        Raises: ValueError: there is no such format. messages-lossy; store errors.
+        """
+        said = self._exchange().so_far
+        how: dict[str, Any] = {"instructions": instructions, "strict": strict}
+        read = self.exchange.read
+        if loops.running_loop() is None:
+            return told(said, format, read=read, **how)
+        return loops.done(in_pool(lambda: told(said, format, read=read, **how), self._steps().lane))
+
+    def note(
+        self,
+        *,
+        model: str | None = None,
+        usage: Mapping[str, int] | None = None,
+        messages: Any = None,
+        format: str | None = None,
+    ) -> None:
+        """Say which model answered, add to the token counts of this turn, and to its messages.
+
+        Args: messages: what came after the user side: a message or a list of them, neutral or in a provider's
+        `format` (as `messages` has them), or the object that the provider's client gave. Results of tools need
+        no note: a call without one gets what `tool` gave under its `id`.
+        Raises: record-invalid, import-invalid: a count is not a whole number of at least 0, or something is no
+        text or message that can be kept; nothing was added.
+        TypeError: the model is no text. ValueError: there is no such format.
         """
         check_model(model)
         counts = whole_counts(usage or {})
+        if messages is not None:
+            self._exchange().note(messages, format)
         self.count(model, counts)
         around = here.get()
         if around is not None and around.notes is not None:
@@ -151,9 +189,11 @@ class Running:
         Raises: what `call` raises; record-invalid; turn-stopped, lease-lost, store errors.
         """
         steps = self._steps()
+        steps = self._steps()
         site = self.where()
         begin = functools.partial(steps.begin_tool, site, name, input, id=id, effects=effects)
-        return stepping.step(steps, begin, call, self)
+        made = stepping.step(steps, begin, call, self)
+        return self.exchange.called(id, name, input, made) if site is self.site else made
 
     def where(self) -> Site:
         """Return where in the tree of calls this code is: here, or in a call that was made from here."""
@@ -161,6 +201,14 @@ class Running:
         if around is None or around.running.steps is not self.steps:
             return self.site
         return around.site if sites.holds(self.site.site, around.site.site) else self.site
+
+    def _exchange(self) -> Exchange:
+        if self.where() is not self.site:
+            raise LookupError(
+                "the call of a tool or of a model has no messages of its own: an agent that is called there is "
+                "declared with ledger.program"
+            )
+        return self.exchange
 
     def _steps(self) -> Steps:
         if self.steps is None:

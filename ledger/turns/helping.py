@@ -14,7 +14,8 @@ from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, Self, get_args
 
-from ledger.records import canonical, values
+from ledger.records import canonical, messages, values
+from ledger.records.messages import Called, Message
 from ledger.turns import callables, current, loops
 from ledger.turns.attachments import Attachment
 from ledger.turns.current import Running
@@ -22,6 +23,7 @@ from ledger.turns.pool import in_pool
 from ledger.turns.programs import Program
 from ledger.turns.sites import Site
 from ledger.turns.steps import Steps
+from ledger.turns.telling import Exchange
 from ledger.views import History
 from ledger.views import steps as turn_steps
 
@@ -113,7 +115,12 @@ class Helper(Running):
     """A helper's call, as its code sees it: the turn of its caller, its own memory."""
 
     def __init__(
-        self, outer: Running, steps: Steps, site: Site, rows: list[dict[str, Any]]
+        self,
+        outer: Running,
+        steps: Steps,
+        site: Site,
+        rows: list[dict[str, Any]],
+        exchange: Exchange,
     ) -> None:
         super().__init__(
             outer.conversation,
@@ -124,6 +131,7 @@ class Helper(Running):
             site=site,
             remembering=outer.remembering,
             lookup=outer.lookup,
+            exchange=exchange,
         )
         self._outer = outer
 
@@ -145,6 +153,14 @@ class Helper(Running):
     @over.setter
     def over(self, over: bool) -> None:
         """It ends with its caller's turn."""
+
+
+class _Remembered(NamedTuple):
+    """An earlier call that a helper is shown."""
+
+    call: str
+    row: dict[str, Any]
+    messages: list[Message]
 
 
 class Call:
@@ -170,15 +186,17 @@ class Call:
         steps.keep(self.given)
         name = self._program.description.name
         around = outer.where()
-        told = values.identity(self._inputs)
-        scope = canonical.sha256([around.scope, *key_of(function), told])
-        within = {"name": name, "inputs": copy.deepcopy(self._inputs)}
+        kept = steps.redacted(copy.deepcopy(self._inputs), "inputs")
+        scope = canonical.sha256([around.scope, *key_of(function), values.identity(kept)])
+        within = {"name": name, "inputs": kept}
         place = steps.numbered(around.site, name)
         site = Site(outer.lookup.new_call(), place, scope, within, around.making)
         self._memory = outer.remembering.helpers.get(key_of(function))
         self._shown = self._remembered(outer) if self._memory is not None else []
-        rows = [row for _, row in self._shown]
-        self.helper = Helper(outer, steps, site, rows)
+        rows = [row for _, row, _ in self._shown]
+        said = [message for _, _, told in self._shown for message in told]
+        exchange = Exchange(lambda: said, messages.from_inputs(self._inputs), outer.exchange.read)
+        self.helper = Helper(outer, steps, site, rows, exchange)
         return self
 
     @property
@@ -186,14 +204,18 @@ class Call:
         """Where the jobs of its conversation stand in line."""
         return self._steps.lane
 
-    def _remembered(self, outer: Running) -> list[tuple[str, dict[str, Any]]]:
+    def _remembered(self, outer: Running) -> list[_Remembered]:
         assert self._memory is not None
         history = outer.lookup.history()
         before = earlier_calls(history, outer.turn) if self._memory.mode == "conversation" else []
         description = self._program.description
         key = description.name, description.module
         mine = [c for c in (*before, *self._steps.calls()) if _made_by(c) == key]
-        return [(call["call"], _row(call, steps=self._memory.steps)) for call in mine]
+        steps, answer = self._memory.steps, description.answer
+        return [
+            _Remembered(call["call"], _row(call, steps=steps), _told(call, answer, steps=steps))
+            for call in mine
+        ]
 
     def record(self, value: Any) -> None:
         """Keep the call for later, if it is remembered. Raises: record-invalid, and as a step."""
@@ -209,7 +231,7 @@ class Call:
             self.helper.site,
             program={**program, "signature": canonical.sha256(description.fields)},
             lmcc={"inputs": self._inputs, "outputs": outputs, "steps": []},
-            saw=[{"call": call, **mark} for call, _ in self._shown],
+            saw=[{"call": call, **mark} for call, _, _ in self._shown],
             given=[*self.given, *given],
         )
 
@@ -244,6 +266,18 @@ def _row(call: Mapping[str, Any], *, steps: bool) -> dict[str, Any]:
     lmcc = call["lmcc"]
     row = {**_object(lmcc.get("inputs")), **_object(lmcc.get("outputs"))}
     return {**row, "steps": list(call.get("tools") or [])} if steps else row
+
+
+def _told(call: Mapping[str, Any], answer: str, *, steps: bool) -> list[Message]:
+    """Return a helper's call as messages."""
+    inputs, outputs = (_object(call["lmcc"].get(side)) for side in ("inputs", "outputs"))
+    tools = list(call.get("tools") or []) if steps else []
+    rounds = [
+        messages.round_of([Called(f"#{n}", t.get("name", ""), t.get("input"), t.get("output"))])
+        for n, t in enumerate(tools, 1)
+    ]
+    before = [*messages.from_inputs(inputs), *(m for each in rounds for m in each)]
+    return [*before, *messages.from_result(outputs.get(answer))]
 
 
 def _is_object(value: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ledger.errors import EventRefused
 from ledger.records import kinds
 from ledger.records.events import Writer
+from ledger.records.messages import Message
 from ledger.turns import approving, calling, loops
 from ledger.turns.commands import Claim
 from ledger.turns.current import Running
@@ -21,6 +22,7 @@ from ledger.turns.running import Run
 from ledger.turns.scribe import Scribe
 from ledger.turns.sites import Site
 from ledger.turns.steps import Steps
+from ledger.turns.telling import Exchange, reading
 from ledger.turns.view import View
 from ledger.views import History
 
@@ -37,6 +39,8 @@ class Launch(NamedTuple):
     """Which of its tools a person is asked about."""
     remembering: Remembering = Remembering()
     """What its helpers remember."""
+    asked: list[Message] | None = None
+    """Its user side as it was given; None: as it is recorded."""
 
 
 class Lookup(NamedTuple):
@@ -51,10 +55,12 @@ def launch(
 ) -> Run:
     """Start the program of a turn. What goes wrong in starting it is how the turn ends."""
     turn, claim, world = launch.turn, launch.claim, view.world
-    pieces = Pieces()
+    pieces = Pieces(redacted=log.redact is not None)
     scribe = _scribe(log, view, launch, pieces)
     node = log.history.node(turn) if claim.attempt > 1 else None
     steps = Steps(log, turn, claim, world, rule=launch.rule, node=node, scribe=scribe)
+    asked = launch.asked if launch.asked is not None else log.history.asked(turn)
+    exchange = Exchange(lambda: log.history.shown_messages(turn), asked, reading(log))
     running = Running(
         view.conversation,
         turn,
@@ -65,6 +71,7 @@ def launch(
         site=Site(turn, steps.numbered("", launch.program.description.name)),
         remembering=launch.remembering,
         lookup=Lookup(lambda: log.history, world.turn_id),
+        exchange=exchange,
     )
     run = Run(log, launch.program, running, claim, world, steps, scribe)
     try:
@@ -80,7 +87,9 @@ def _scribe(log: Log, view: View, launch: Launch, pieces: Pieces) -> Scribe | No
         return None
     described = launch.program.description
     writer = None if launch.claim.attempt == 1 else _next_writer(events, launch)
-    scribe = Scribe(events, launch.turn, described, pieces, view.world, writer, log.lane)
+    scribe = Scribe(
+        events, launch.turn, described, pieces, view.world, writer, log.lane, redacted=log.redacted
+    )
     if writer is not None:
         scribe.begin_again(launch.claim.attempt)
     else:

@@ -17,8 +17,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ledger.errors import DamageWarning, StoreUnsupported
-from ledger.records import canonical, values
+from ledger.records import canonical, redacting, values
 from ledger.records.kinds import NewRecord
+from ledger.records.redacting import Redact
 from ledger.stores.base import Erased
 from ledger.turns import attachments, loops
 from ledger.turns.attachments import Attachment, Blobs
@@ -60,15 +61,49 @@ class Events(Protocol):
         ...
 
 
-class Log:
-    """A conversation in a store, with what was folded of it so far. Safe to share by threads."""
+class Redacted:
+    """Events whose content is redacted before they are kept."""
 
-    def __init__(self, store: ReadsAndAppends, conversation: str) -> None:
+    def __init__(self, kept_in: Any, redact: Redact) -> None:
+        self._kept_in = kept_in
+        self._redact = redact
+
+    def extend(self, events: Iterable[Mapping[str, Any]]) -> Any:
+        """Add events of one turn at the end of its log, all or none. Raises: record-invalid: `redact` failed."""
+        return self._kept_in.extend([redacting.event(event, self._redact) for event in events])
+
+    @property
+    def claim(self) -> Any:
+        """Gives a later writer its number; None: they cannot be gone on with."""
+        return getattr(self._kept_in, "claim", None)
+
+    def read(self, tree: str, after: Any = None) -> list[dict[str, Any]]:
+        """Return the events after a place, in order. Raises: event-unknown."""
+        found: list[dict[str, Any]] = self._kept_in.read(tree, after)
+        return found
+
+    def wait(self, tree: str, after: Any, timeout: float) -> bool:
+        """Block until there is an event after a place, or `timeout` seconds passed."""
+        return bool(self._kept_in.wait(tree, after, timeout))
+
+
+class Log:
+    """A conversation in a store, with what was folded of it so far. Safe to share by threads.
+
+    All that a conversation writes goes through it: records by `append` and `add`, events by `events`. So here,
+    and nowhere else, `redact` is applied to what is written.
+    """
+
+    def __init__(
+        self, store: ReadsAndAppends, conversation: str, redact: Redact | None = None
+    ) -> None:
         self.store = store
         """The store as the caller gave it."""
         self.calls: Any = loops.blocking(store)
         """The store with methods that block, whatever the caller gave."""
         self.conversation = conversation
+        self.redact = redact
+        """What replaces each text before it is written; None: nothing."""
         self._lock = threading.RLock()
         self._process = os.getpid()
         self.history = History(conversation)
@@ -130,7 +165,7 @@ class Log:
             self.keep(given)
             with self.lock:
                 history = self.read()
-                records = decide(history)
+                records = self._redacted(decide(history))
                 if not records:
                     return history
                 try:
@@ -156,7 +191,9 @@ class Log:
         found = getattr(self.store, "events", None)
         methods = [getattr(found, name, None) for name in ("extend", "read", "wait")]
         fits = all(map(callable, methods)) and not any(map(inspect.iscoroutinefunction, methods))
-        return found if fits else None
+        if not fits:
+            return None
+        return found if self.redact is None else Redacted(found, self.redact)
 
     def confirm(self) -> None:
         """Return when all that was read is as durable as the store makes it, whoever recorded it."""
@@ -204,7 +241,7 @@ class Log:
         """
         if given:
             return self.append(lambda _: records, given)
-        self.calls.append(self.conversation, records)
+        self.calls.append(self.conversation, self._redacted(records))
         return self.read()
 
     # -- attachments
@@ -263,6 +300,19 @@ class Log:
     def raised(self, value: Any, given: Iterable[Attachment] = ()) -> Any:
         """Return a recorded value with an `Attachment` for each reference, read from this store."""
         return attachments.raised(value, self.blobs, given)
+
+    # -- redacting
+
+    def redacted(self, value: Any, path: str) -> Any:
+        """Return a value as it will be written, for who needs to know before: to compare, or to hash.
+
+        Raises: record-invalid: `redact` failed.
+        """
+        return value if self.redact is None else redacting.texts(value, self.redact, path)
+
+    def _redacted(self, records: list[NewRecord]) -> list[NewRecord]:
+        redact = self.redact
+        return records if redact is None else [redacting.record(r, redact) for r in records]
 
     @property
     def lock(self) -> threading.RLock:

@@ -19,20 +19,20 @@ def done(program: Program, value: Any, running: Running, seconds: float) -> Outc
     given: list[Attachment] = []
     outputs = program.outputs(value, given)
     answer = outputs[program.description.answer]
-    noted = _noted(running, seconds)
+    noted = _noted(running, seconds, answer)
     return Outcome(state="done", outputs=outputs, value=answer, given=given, **noted)
 
 
 def failed(error: BaseException, running: Running, seconds: float) -> Outcome:
     """Return the outcome of a program that raised."""
     error_told = describe_error(error)
-    partial = running.pieces.text or None
+    partial = running.pieces.broken_off or None
     return Outcome(state="failed", error=error_told, partial=partial, **_noted(running, seconds))
 
 
 def stopped(running: Running, seconds: float) -> Outcome:
     """Return the outcome of a program that was stopped: what it had said, and used, so far."""
-    partial = running.pieces.text or None
+    partial = running.pieces.broken_off or None
     return Outcome(state="stopped", partial=partial, **_noted(running, seconds))
 
 
@@ -61,9 +61,10 @@ def describe_error(error: BaseException) -> dict[str, Any]:
     return {**told, "code": code} if type(code) is str else told
 
 
-def _noted(running: Running, seconds: float) -> dict[str, Any]:
+def _noted(running: Running, seconds: float, *answer: Any) -> dict[str, Any]:
     return {
         "model": running.model,
         "usage": dict(running.usage),
         "seconds": round(seconds, 6),
+        "messages": running.exchange.recorded(*answer),
     }

@@ -7,9 +7,13 @@ from collections.abc import Callable
 
 
 class Pieces:
-    """Pieces of text in order, added by the program, read by any number of readers from any place."""
+    """Pieces of text in order, added by the program, read by any number of readers from any place.
 
-    def __init__(self) -> None:
+    Args: redacted: whether what is kept of them is redacted. Then only a whole text can be kept.
+    """
+
+    def __init__(self, *, redacted: bool = False) -> None:
+        self.redacted = redacted
         self._said: list[str] = []
         self._closed = False
         self._changed = threading.Condition()
@@ -53,6 +57,18 @@ class Pieces:
         """All of it, joined."""
         with self._changed:
             return "".join(self._said)
+
+    @property
+    def broken_off(self) -> str:
+        """What may be kept of it where it did not come to its end.
+
+        Where it is redacted, that is all up to the last white space: nobody knows what a part of a word is part of.
+        """
+        text = self.text
+        if not self.redacted:
+            return text
+        end = next((i for i in range(len(text), 0, -1) if text[i - 1].isspace()), 0)
+        return text[:end]
 
     def _tell(self) -> None:
         with self._changed:

@@ -78,6 +78,7 @@ class Resumption:
         """
         view, history = self._view, self._log.read()
         self._refuse_foreign(history)
+        self._refuse_unredacted(history)
         commands.check_fields(history, self.turn, self._program.description)
         record = history.node(self.turn).record
         self._bound = self._program.rebind(
@@ -147,6 +148,16 @@ class Resumption:
         dead = self._view.dead(history, self.turn)
         return history.state(self.turn, now=self._view.world.now(), dead=dead)
 
+    def _refuse_unredacted(self, history: History) -> None:
+        """Refuse to go on with a turn by writing what it was sent never to write."""
+        node = history.node(self.turn)
+        if node.ended is None and node.record.redacted and self._view.redact is None:
+            state = history.state(self.turn, now=self._view.world.now())
+            reason = (
+                "its texts are redacted before they are recorded: say how, with `redact` of `open`"
+            )
+            raise TurnState(turn=self.turn, state=state, reason=reason)
+
     def _watch(self, history: History) -> float:
         """Return how long its log has to be watched still."""
         view, node = self._view, history.node(self.turn)
@@ -188,6 +199,10 @@ def resumable(log: Log, view: View) -> tuple[list[str], dict[str, str]]:
             left[turn] = f"{len(open_ones)} of its tools may have run: a person says what they gave"
         elif version is not None and node.lease is not None and node.lease.program == version:
             left[turn] = "this program gave it back: it does not make the calls that were recorded"
+        elif node.record.redacted and view.redact is None:
+            left[turn] = (
+                "its texts are redacted before they are recorded, and no `redact` was given"
+            )
         elif view.program is not None and not fitting([view.program], _made_by(history, turn)):
             left[turn] = "another program made it"
         else:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any
 
-from ledger.errors import EventRefused
+from ledger.errors import EventRefused, RecordInvalid
 from ledger.records import canonical, times
 from ledger.records.events import Event, Writer
 from ledger.turns import keeper
@@ -42,6 +42,8 @@ class Scribe:
         world: World,
         writer: Writer | None = None,
         lane: Hashable = None,
+        *,
+        redacted: Callable[[Any, str], Any] = lambda value, path: value,
     ) -> None:
         self._events = events
         self._program = program
@@ -49,6 +51,7 @@ class Scribe:
         self._world = world
         self._writer = writer if writer is not None else Writer(turn, program.name)
         self._lane = lane
+        self._redacted = redacted
         self._waiting: list[Event] = []
         self._written = 0
         self._lock = threading.Lock()
@@ -136,10 +139,10 @@ class Scribe:
         if self._over:
             return
         try:
-            self._gather()
+            self._gather(outcome)
             if outcome is not None:
                 self._waiting.append(last(self._writer, outcome, at=self._now()))
-        except EventRefused:
+        except (EventRefused, RecordInvalid):
             self._give_up()
         else:
             self._send()
@@ -159,8 +162,15 @@ class Scribe:
     def _give_up(self) -> None:
         self._over, self._waiting = True, []
 
-    def _gather(self) -> None:
-        """Make one event of the pieces that are not written yet."""
+    def _gather(self, outcome: Outcome | None = None) -> None:
+        """Make one event of the pieces that are not written yet. What is redacted is told at the end, whole."""
+        if self._pieces.redacted:
+            done = outcome is not None and outcome.state == "done"
+            text = self._pieces.text if done else self._pieces.broken_off
+            if outcome is not None and (text := self._redacted(text, "partial")):
+                event = self._writer.text(self._program.answer, text, at=self._now())
+                self._waiting.append(event)
+            return
         pieces, _ = self._pieces.after(self._written)
         self._written += len(pieces)
         if text := "".join(pieces):

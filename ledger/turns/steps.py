@@ -139,13 +139,17 @@ class Steps:
         """Where the jobs of its conversation stand in line."""
         return self._log.lane
 
+    def redacted(self, value: Any, path: str) -> Any:
+        """Return a value as it is recorded. Raises: record-invalid."""
+        return self._log.redacted(value, path)
+
     # -- one step
 
     def begin_reply(self, site: Site, request: Any) -> Begun:
         """Find the recorded reply to a request, or say what to record of it."""
         _refuse_in_reply(site)
         plain, _ = self._kept(request, "request")
-        key = canonical.sha256(values.identity(plain))
+        key = canonical.sha256(values.identity(self.redacted(plain, "request")))
         with self._lock:
             self._refuse_closed()
             found = self._before.reply(key, site)
@@ -167,8 +171,9 @@ class Steps:
         """
         _refuse_in_reply(site)
         _check_tool(name, id, effects)
-        input, given = self._kept(input, "input")
-        input = copy.deepcopy(input)  # What is asked about and recorded is what it was then.
+        plain, attached = self._kept(input, "input")
+        given = copy.deepcopy(plain)  # What is asked about and recorded is what it was then.
+        input = self.redacted(given, "input")
         known_as = recorded.named(id, name, input, site.scope)
         place = self._find(known_as, site, effects)
         found = place.tool
@@ -176,14 +181,14 @@ class Steps:
             self._make(site, name, input, found.output)
             noted = (found.noted, *self._pass_over(found))
             return Begun(site, True, self.raised(found.output), noted)
-        call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects)
+        call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects, given)
         denied = self._denied(call, place.asked)
         if denied is not None:
             return Begun(site, True, denied)
         changes = effects != "reads"
         if changes:
             started = self._tool(call, "started", input=input, effects=effects)
-            self.append([started], site, given=given)
+            self.append([started], site, given=attached)
         # One that only reads has a record before its end where steps are made within it.
         again = self._tool(
             call, "rerun", **({} if changes else {"input": input, "effects": effects})
@@ -199,6 +204,7 @@ class Steps:
             return [self._tool(call, "done", **kept)]
 
         def told(output: Any) -> None:
+            output = self.redacted(output, "output")
             self._make(site, name, input, output)
             self._say("tool_result", call, output=commands.output_keys(output)["output"])
 
@@ -220,7 +226,7 @@ class Steps:
             left=lambda: [again],
             raised=raised,
             gives=f"{name}: output",
-            given=given,
+            given=attached,
         )
 
     def _pass_over(self, tool: Invocation) -> list[Noted]:
@@ -418,7 +424,9 @@ class Steps:
             self._say("approved", call, verdict=asked.verdict, by=asked.by, reason=asked.reason)
             return None if asked.verdict == "yes" else approving.denial(asked.reason)
         self._say("approval", call, input=call.input, path=question["path"], effects=call.effects)
-        verdict = approving.answered_at_once(self._rule, copy.deepcopy(question))
+        verdict = approving.answered_at_once(
+            self._rule, copy.deepcopy({**question, "input": call.given})
+        )
         if verdict is None:
             with self._lock:
                 self.questions.append(question)
@@ -477,6 +485,8 @@ class _Call(NamedTuple):
     name: str
     input: Any
     effects: Effects | None
+    given: Any
+    """The input as the tool itself is given it, where `input` is what is recorded of it."""
 
 
 _UNFIT = ("record-invalid", "record-too-large", "turn-stopped", "lease-lost")

@@ -7,6 +7,7 @@ turn to wait for.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from inspect import BoundArguments
@@ -14,8 +15,9 @@ from types import EllipsisType
 from typing import Any, Protocol, cast
 
 from ledger.errors import Cancelled, Nested, TurnUnknown
-from ledger.records import kinds, messages
+from ledger.records import kinds, messages, redacting
 from ledger.records.kinds import NewRecord
+from ledger.records.redacting import Redact
 from ledger.turns import approving, commands, current, programs
 from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.commands import Claim, Outcome, Sent
@@ -51,6 +53,8 @@ TurnLike = IsTurn | str | int
 """What names a turn: the turn, its id or a part of it, its ordinal."""
 
 
+MESSAGES = "messages"
+"""The keyword under which a send is given its user side."""
 SHORTEST_PART = 4
 """How many characters of an id name a turn, at least."""
 
@@ -72,6 +76,7 @@ class View:
         earlier_without: Collection[str] = (),
         approve: approving.Rule | None = None,
         remembering: Remembering | None = None,
+        redact: Redact | None = None,
     ) -> None:
         self.conversation = conversation
         self.program = program
@@ -84,6 +89,8 @@ class View:
         self.earlier_without = tuple(earlier_without)
         self.approve = approve
         self.remembering = remembering if remembering is not None else Remembering()
+        self.redact = redact
+        """What replaces each text before it is recorded; None: nothing. (Its log does so.)"""
 
     def dead(self, history: History, turn: str | None) -> Dead:
         """Return who is known dead of those that hold a turn.
@@ -134,6 +141,7 @@ class View:
             earlier_without=self.earlier_without,
             approve=self.approve,
             remembering=self.remembering,
+            redact=self.redact,
         )
 
     def find(self, history: History, turn: TurnLike) -> str:
@@ -188,6 +196,26 @@ class View:
         rest = {k: v for k, v in kwargs.items() if k not in settings}
         bound, inputs = self.program.bind(args, rest, given)
         return bound, inputs, {**self.settings, **settings}
+
+    def take_messages(
+        self, kwargs: Mapping[str, Any], given: list[Attachment]
+    ) -> tuple[list[messages.Message] | None, dict[str, Any]]:
+        """Return the user side that a send is given as `messages`, checked, and its other keywords.
+
+        Where that is an input or a setting it stays one.
+        Args: given: takes its attachments. Raises: record-invalid naming the message or part.
+        """
+        rest = dict(kwargs)
+        own = self.program is not None and self.program.parameter(MESSAGES)
+        if MESSAGES not in rest or own or MESSAGES in self._known_settings():
+            return None, rest
+        told = rest.pop(MESSAGES)
+        if told is None:
+            return None, rest
+        before = len(given)
+        said = messages.check_user_side(exchange_of(told, given))
+        # With attachments it is a copy already, and they are yet to be kept.
+        return (copy.deepcopy(said) if len(given) == before else said), rest
 
     def check_settings(self, names: Iterable[str]) -> None:
         """Refuse settings that a turn cannot be given, as `bind` does. Raises: TypeError."""
@@ -328,6 +356,7 @@ class Start(Making):
         settings: Mapping[str, Any],
         given: Sequence[Attachment] = (),
         request_id: str | None = None,
+        messages: list[messages.Message] | None = None,
         under: Siblings | None = None,
     ) -> None:
         super().__init__(view)
@@ -342,6 +371,7 @@ class Start(Making):
         self._inputs = inputs
         self._settings = program.settings_to_record(settings)
         self._request_id = request_id
+        self._messages = messages
         self._under = under
         self.claim = view.claim()
         """This process's claim on the turn."""
@@ -354,6 +384,12 @@ class Start(Making):
     def inputs(self) -> dict[str, Any]:
         """Its inputs, as they are recorded."""
         return self._inputs
+
+    @property
+    def asked(self) -> list[messages.Message]:
+        """Its user side, as messages."""
+        said = self._messages
+        return said if said is not None else messages.from_inputs(self._inputs)
 
     @property
     def request_id(self) -> str | None:
@@ -382,7 +418,11 @@ class Start(Making):
         return commands.end(history, self.turn, outcome, self.claim, now=now)
 
     def _repeats(self, history: History) -> str | None:
-        return commands.repeated(history, self._request_id, self._inputs)
+        sent: dict[str, Any] = {"inputs": self._inputs, "messages": self._messages or []}
+        if self.view.redact is not None and self._request_id is not None:
+            sent = redacting.record(sent, self.view.redact)
+        said = None if self._messages is None else sent["messages"]
+        return commands.repeated(history, self._request_id, sent["inputs"], said)
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         view = self.view
@@ -397,9 +437,11 @@ class Start(Making):
             parent=parent,
             inputs=self._inputs,
             request_id=self._request_id,
+            messages=self._messages,
             approve=approving.recorded(view.approve),
             remembers=view.remembering.recorded(),
             settings=self._settings or None,
+            redacted=True if view.redact is not None else None,
         )
         return commands.start(
             history,

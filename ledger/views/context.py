@@ -19,6 +19,7 @@ each record anew.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import zip_longest
@@ -26,7 +27,8 @@ from typing import Any, NamedTuple
 
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds
-from ledger.views import summaries
+from ledger.records.messages import Message
+from ledger.views import exchange, summaries
 from ledger.views.earlier import Earlier, Entry, entry_of, row_of
 from ledger.views.nodes import Node, Tree, payload
 from ledger.views.place import nearest_done
@@ -112,6 +114,13 @@ class Shown:
         first = [self.summary.row] if self.summary is not None else []
         return [*first, *(turn.row for turn in self.earlier)]
 
+    @property
+    def messages(self) -> list[Message]:
+        """The same as messages: the instructions, the summary, then what each turn added. Raises: store-corrupt."""
+        text = self.summary.text if self.summary is not None else None
+        entries = [turn.entry for turn in self.earlier]
+        return exchange.window(self._tree, _first(self._tree, self._newest), entries, text)
+
     @cached_property
     def _pick(self) -> Pick:
         line = (Earlier(self._tree, node) for node in _line(self._tree, self._newest))
@@ -130,6 +139,11 @@ def shown(tree: Tree, parent: str | None, rule: Rule, *, foresee: bool = False) 
 def _line(tree: Tree, turn: str | None) -> Iterator[Node]:
     """Yield the `done` turns from a turn to its root."""
     return (node for node in tree.upward(turn) if node.done)
+
+
+def _first(tree: Tree, turn: str | None) -> Node | None:
+    """Return the first turn of a branch that is done."""
+    return next(iter(deque(_line(tree, turn), maxlen=1)), None)
 
 
 def _before(tree: Tree, turn: str) -> str | None:
@@ -238,6 +252,14 @@ def rows(tree: Tree, turn: str) -> list[dict[str, Any]]:
         if node is not None and node.done:
             found.append(row_of(node, entry))
     return found
+
+
+def messages(tree: Tree, turn: str) -> list[Message]:
+    """Return what a turn was shown, as recorded, as messages (`Shown.messages`). Raises as `expand`."""
+    summary = summary_of(tree, turn)
+    text = summary.text if summary is not None else None
+    first = _first(tree, nearest_done(tree, tree.node(turn).parent))
+    return exchange.window(tree, first, expand(tree, turn), text)
 
 
 def shown_entries(node: Node) -> list[int]:

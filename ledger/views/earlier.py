@@ -13,9 +13,9 @@ from typing import Any
 
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds
-from ledger.views import sites
+from ledger.views import exchange
 from ledger.views import steps as turn_steps
-from ledger.views.nodes import Node, Tree, mapping, model_of, payload
+from ledger.views.nodes import Node, Tree, mapping, model_of
 
 Entry = dict[str, Any]
 """One entry of `saw`: `{"call": id}`, with `without` (sorted names) when fields were left out, or `steps`."""
@@ -57,11 +57,7 @@ class Earlier:
     @property
     def result(self) -> Any:
         """The answer, as JSON has it. Raises: store-corrupt."""
-        ended = self._node.ended
-        if ended is not None and kinds.has(ended.value):
-            return payload(ended, "value")
-        program = self._tree.programs.get(self._node.record.program)
-        return self.outputs.get(program.answer if program is not None else "result")
+        return exchange.result(self._tree, self._node)
 
     @property
     def model(self) -> str | None:
@@ -76,7 +72,7 @@ class Earlier:
     @property
     def tools(self) -> list[dict[str, Any]]:
         """Its tool calls that gave something, in order: `name`, `input`, `output`. Raises: store-corrupt."""
-        return tools_of(self._node)
+        return exchange.tools(self._node)
 
     @property
     def program(self) -> str:
@@ -106,11 +102,18 @@ class Earlier:
 
 
 def entry_of(node: Node, names: Collection[str], *, steps: bool = False) -> Entry:
-    """Return how a turn is named in `saw`. Args: names: the fields to leave out, sorted."""
+    """Return how a turn is named in `saw`.
+
+    Args: names: the fields to leave out, sorted. steps: whether with its tool calls, if it has any.
+    """
     without = _had(node, names) if names else []
     if without:
         return {"call": node.id, "without": without}
-    return {"call": node.id, "steps": True} if steps else {"call": node.id}
+    return (
+        {"call": node.id, "steps": True}
+        if steps and exchange.has_rounds(node)
+        else {"call": node.id}
+    )
 
 
 def row_of(node: Node, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,20 +123,8 @@ def row_of(node: Node, entry: Mapping[str, Any]) -> dict[str, Any]:
     fields = {**mapping(node.record, "inputs"), **mapping(node.ended, "outputs")}
     row = {name: value for name, value in fields.items() if name not in left_out}
     if entry.get("steps") is True and not left_out:
-        row.setdefault(STEPS, tools_of(node))
+        row.setdefault(STEPS, exchange.tools(node))
     return row
-
-
-def tools_of(node: Node) -> list[dict[str, Any]]:
-    """Return a turn's tool calls that gave something, helpers' too, in order; none that were made in a tool's.
-
-    Raises: store-corrupt.
-    """
-    return [
-        {"name": call.name, "input": call.input, "output": call.output}
-        for call in turn_steps.invocations(node)
-        if call.state in ("done", "given") and not sites.is_in_tool(call.site)
-    ]
 
 
 def usage_of(node: Node) -> dict[str, int]:

@@ -17,7 +17,8 @@ from datetime import datetime
 from typing import Any, Self
 
 from ledger.records import kinds
-from ledger.views import branches, context, lineage, place, states
+from ledger.records.messages import Message
+from ledger.views import branches, context, exchange, lineage, place, states
 from ledger.views.nodes import SUMMARY, Node, Step, Tree, reads
 from ledger.views.rules import Rule
 from ledger.views.summaries import Summary
@@ -146,14 +147,29 @@ class History(Tree):
         """Return what a turn was shown, as recorded: a summary, then inputs and outputs by name, oldest first."""
         return context.rows(self, turn)
 
+    def shown_messages(self, turn: str) -> list[Message]:
+        """Return what a turn was shown, as recorded, as messages. Raises as `saw`."""
+        return context.messages(self, turn)
+
+    def messages(self, turn: str) -> list[Message]:
+        """Return everything a turn added, as messages: the user side, then all that came after.
+
+        Raises: store-corrupt.
+        """
+        node = self.node(turn)
+        return [*exchange.asked(node), *exchange.answered(self, node)]
+
+    def asked(self, turn: str) -> list[Message]:
+        """Return the user side of a turn, as messages. Raises: store-corrupt."""
+        return exchange.asked(self.node(turn))
+
     def reads(self, turn: str) -> list[str]:
         """Return the turns that a merge reads, each once. Raises: store-corrupt."""
         return reads(self, self.node(turn))
 
     def answer_name(self, turn: str) -> str:
         """Return the name of the output that is a turn's answer, as its program says."""
-        program = self.programs.get(self.node(turn).record.program)
-        return program.answer if program is not None else "result"
+        return exchange.answer_name(self, self.node(turn))
 
     def lineage(self, turn: str) -> lineage.Lineage:
         """Return where a turn's answer comes from and what it influenced."""

@@ -64,7 +64,7 @@ class Window(Rule):
     """How many, at most; None: all."""
     without: tuple[str, ...] = ()
     """The names of the fields that are left out, sorted, each once."""
-    steps: bool = False
+    steps: bool = True
     """Whether with their tool calls."""
 
     @property
@@ -193,16 +193,17 @@ class Pipeline(Rule):
 # -- how they are made -----------------------------------------------------------------------------
 
 
-def all_turns(*, without: Iterable[str] = (), steps: bool = False) -> Rule:
+def all_turns(*, without: Iterable[str] = (), steps: bool = True) -> Rule:
     """Show every `done` turn of the branch, without the named fields.
 
-    Args: steps: each with its tool calls, under `steps` in its row: `name`, `input`, `output` of those that
-    gave something. A turn that lacks a field by `without`, or has a field of that name, is shown without.
+    Args: steps: whether with its tool calls: the rounds in its messages, and in its row `steps`, the `name`,
+    `input` and `output` of those that gave something. A turn that lacks a field by `without` is shown
+    without them; a field of the name `steps` comes before them in the row.
     """
     return Window(None, _names(without), steps)
 
 
-def last_turns(n: int, *, without: Iterable[str] = (), steps: bool = False) -> Rule:
+def last_turns(n: int, *, without: Iterable[str] = (), steps: bool = True) -> Rule:
     """Show the last n `done` turns of the branch. Args: as `all_turns`. Raises: ValueError."""
     if type(n) is not int or n < 0:
         raise ValueError(f"last_turns takes a whole number that is not negative, not {n!r}")

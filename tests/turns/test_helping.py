@@ -243,7 +243,7 @@ def test_a_conversation_inside_a_turn(declared):
     assert chat("a") == "A"
     assert chat("b") == "B"
     assert [turn.inputs["message"] for turn in inner.turns] == ["a", "b"]
-    assert SEEN["b"] == [row("a")]
+    assert SEEN["b"] == [row("a", steps=[{"name": "look", "input": "a", "output": "aa"}])]
     with pytest.raises(errors.Nested):
         ledger.open("other", lambda message: chat(message), store=store)("c")
 

@@ -595,13 +595,14 @@ def test_what_broke_between_call_and_result_is_not_shown(how):
     world.pass_time(31)
     chat("after")
 
-    assert seen[-1] == [{"message": "before", "result": "before"}]
+    steps = [{"name": "look", "input": 1, "output": "seen"}]
+    assert seen[-1] == [{"message": "before", "result": "before", "steps": steps}]
     broken = chat.turn(2)
     assert broken.state == {"error": "failed", "stop": "stopped", "death": "interrupted"}[how]
     assert (broken in chat.turns, broken in chat.all_turns()) == (False, True)
     assert [tool["name"] for tool in broken.unfinished] == ["book"]
     kinds = [part["type"] for turn in chat.turns for m in turn.messages for part in m["parts"]]
-    assert set(kinds) == {"text"}
+    assert kinds.count("tool_call") == kinds.count("tool_call_response") == 2
 
 
 # -- a program that changed ---------------------------------------------------------------------------

@@ -251,7 +251,7 @@ def unanswered(records: list[Record], name: str) -> list[Any]:
         return [DAMAGED]
     later = [named(r) for i, r in of_turn(records, name, "approval") if i > place]
     return [
-        q
+        {**q, "key": f"{q.get('site') or ''}:{q.get('invocation')}"}
         for q in (asked if isinstance(asked, list) else [])
         if isinstance(q, dict) and named(q) not in later
     ]
@@ -333,6 +333,16 @@ def saw(records: list[Record], name: str, seen: tuple[str, ...] = ()) -> Any:
     ]
 
 
+def calls_tools(records: list[Record], name: str, ending: Record) -> bool:
+    """Whether a tool of a turn gave something, by a record of it or by its messages."""
+    if any(
+        record.get("state") in ("done", "given") for _, record in of_turn(records, name, "tool")
+    ):
+        return True
+    said = value(ending, "messages")
+    return isinstance(said, list) and "'tool_call'" in str(said)
+
+
 def shown(
     records: list[Record], at: str | None, last: int | None, without: list[str], steps: bool
 ) -> Any:
@@ -356,7 +366,7 @@ def shown(
         found.append({"call": name})
         if out:
             found[-1]["without"] = out
-        elif steps:
+        elif steps and calls_tools(records, name, ending):
             found[-1]["steps"] = True
     return found
 

@@ -336,6 +336,9 @@ def test_questions_are_open_until_a_later_answer_names_them():
     history = History.of(
         [build.turn("a"), build.approval("a"), build.waiting("a", (first, second))]
     )
+    first, second = (
+        {**asked, "key": f"{asked['site']}:{asked['invocation']}"} for asked in (first, second)
+    )
     assert history.unanswered("a") == [first, second]
 
     history.extend([build.approval("a", plugin="approval"), build.approval("a", invocation=2)])

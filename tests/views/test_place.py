@@ -93,7 +93,8 @@ def test_a_waiting_turn_refuses_with_its_questions(sends):
 
     assert type(refusal) is BusyWaiting
     assert (refusal.code, refusal.state) == ("conversation-busy", "waiting")
-    assert refusal.questions == (question,)
+    (asked,) = refusal.questions
+    assert asked == {**question, "key": f"{question['site']}:{question['invocation']}"}
     assert history.place(now=NOW, sends="branch") == Place("parent", parent="a")
 
 

@@ -72,7 +72,7 @@ def with_tools(turns: int, calls: int) -> History:
 def test_every_window_is_whole_turns(n):
     """`last_turns(n)` over turns with several tool calls shows n whole exchanges, never a part of one."""
     history = with_tools(4, 3)
-    found = shown(history, last_turns(n, steps=True))
+    found = shown(history, last_turns(n))
 
     assert found.turns == [f"t{i}" for i in range(4)][max(0, 4 - n) :]
     for turn, row in zip(found.turns, found.rows, strict=True):
@@ -88,13 +88,20 @@ def context_entries(history: History, found: context.Shown) -> list[Any]:
     return context.expand(history, "next")
 
 
-def test_steps_are_shown_only_when_asked():
-    """A row has the tool calls of its turn when the rule says so, and else is as it was."""
+def test_steps_can_be_left_out():
+    """A row has the tool calls of its turn, unless the rule leaves them out."""
     history = with_tools(1, 1)
 
-    assert shown(history, all_turns()).rows == [{"m": 0}]
-    (row,) = shown(history, all_turns(steps=True)).rows
+    assert shown(history, all_turns(steps=False)).rows == [{"m": 0}]
+    (row,) = shown(history, all_turns()).rows
     assert row["steps"] == [{"name": "look", "input": {"n": 0}, "output": "0.0"}]
+
+
+def test_a_turn_without_steps_is_named_as_it_is():
+    """Only a turn that has tool calls says that it is shown with them."""
+    found = shown(with_tools(1, 0), all_turns())
+
+    assert (found.saw, found.rows) == ([{"call": "t0"}], [{"m": 0}])
 
 
 def test_a_turn_that_lacks_a_field_is_shown_without_its_steps():
@@ -110,7 +117,7 @@ def test_a_tool_without_a_result_is_not_shown():
         build.placed([build.turn("a"), build.tool("a", "started", "p#1", 1), build.ended("a")])
     )
 
-    assert shown(history, all_turns(steps=True)).rows == [{"steps": []}]
+    assert shown(history, all_turns()).rows == [{}]
 
 
 @given(WORDS, st.integers(0, 12))
