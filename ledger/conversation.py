@@ -22,6 +22,7 @@ from ledger.records import ids, kinds, values
 from ledger.records.kinds import NewRecord
 from ledger.stores.resolve import store_for
 from ledger.stream import Stream
+from ledger.syncing import Moved, Synced, Syncer, wish_of
 from ledger.turn import Turn, outcome_of
 from ledger.turns import (
     approving,
@@ -151,6 +152,7 @@ class Conversation:
         self._view = view
         self._world = view.world
         self._maker = Maker(log, view)
+        self._syncer = Syncer(log)
 
     @property
     def id(self) -> str:
@@ -194,14 +196,17 @@ class Conversation:
         return None if at is None else self._turn(at)
 
     @head.setter
-    def head(self, turn: TurnLike) -> None:
+    def head(self, turn: TurnLike | None) -> None:
         self.set_head(turn)
 
-    def set_head(self, turn: TurnLike) -> None:
-        """Make a turn the head for everyone who opens the conversation; this view continues from it."""
-        target = self._view.find(self._log.read(), turn)
+    def set_head(self, turn: TurnLike | None) -> None:
+        """Make a turn the head for everyone who opens the conversation; this view continues from it.
+
+        Args: turn: None: the place before the first turn: the next one starts a line of its own.
+        """
+        target = None if turn is None else self._view.find(self._log.read(), turn)
         self._log.append(lambda h: commands.move_head(h, target, now=self._world.now()))
-        self._view.cursor = Cursor.exactly(target)
+        self._view.cursor = Cursor.start() if target is None else Cursor.exactly(target)
 
     def heads(self) -> list[Turn]:
         """Return the leaves of the tree, newest first, without failed and merged ones."""
@@ -380,6 +385,39 @@ class Conversation:
             inputs, outputs, parent=parent, model=model, usage=usage, saw=saw, messages=messages
         )
         return self._make(making)
+
+    def sync(
+        self,
+        messages: Any,
+        *,
+        format: str | None = None,
+        moved: Moved = "refuse",
+        expect: TurnLike | EllipsisType | None = ...,
+        model: str | None = None,
+        usage: Mapping[str, int] | None = None,
+    ) -> Synced[Turn]:
+        """Hand over a whole list of messages, as frameworks do each time; what it has that is new is recorded.
+
+        The list is cut into turns and followed as far as the turns that are known say the same. The rest is
+        recorded behind them, in one append: a list that goes on gives new turns; one that departs (an edit,
+        another answer) gives a branch, and what was there stays; one that says nothing new gives nothing.
+        This view then stands on the list's last whole turn, and what follows it is not recorded yet.
+        Leading system and developer messages are not compared: changed ones are no edit, and are kept with
+        the next new turn.
+        Args: messages: the whole list, the first message first; objects that have `model_dump` are taken as
+        what it gives. format: whose form it has: `openai`, `openai-responses`, `anthropic`, `pydantic-ai`;
+        None: neutral. moved: what to do when others added turns behind the one that the list goes on from:
+        `refuse`, or keep both: `branch`. expect: the turn that is to be the newest there (None: none);
+        left out: the one that this view's last turn or list made it stand on, if there was one. model,
+        usage: of the newest turn, when it is new.
+        Returns: the new turns, the turn the view stands on, the messages behind it, and whether it branched.
+        Raises: conversation-moved, and conversation-busy for a turn that runs there, unless `moved` is
+        `branch`. import-invalid, record-invalid, naming the message; store errors. Nothing is recorded then.
+        Not promised: that a list which lacks its first messages is known again: it begins a line of its own.
+        """
+        self._view.refuse_nested()
+        wish = wish_of(messages, format, moved, expect=expect, model=model, usage=usage)
+        return self._syncer.sync(self._view, wish).map(self._turn)
 
     def merge(
         self,

@@ -186,6 +186,23 @@ class BusyWaiting(Busy):
 
 
 @dataclass(eq=False)
+class HeadMoved(LedgerError):
+    """Raised when others added turns behind the one that a list of messages goes on from.
+
+    Next: read the turns and answer anew, or keep both with moved="branch".
+    """
+
+    code: ClassVar[str] = "conversation-moved"
+    conversation: str
+    expected: str | None
+    found: str | None
+
+    def message(self) -> str:
+        news = f"the newest turn is {self.found}, not {self.expected}"
+        return f'conversation {self.conversation}: {news}; read it, or sync with moved="branch"'
+
+
+@dataclass(eq=False)
 class Nested(LedgerError):
     """Raised when a turn would be made from inside a turn: it could wait for itself.
 
@@ -466,14 +483,10 @@ class StoreConflict(LedgerError):
 
     def message(self) -> str:
         if self.expected == self.found:
-            return (
-                f"conversation {self.conversation} was deleted and made anew since it was read; "
-                "read again and decide again"
-            )
-        return (
-            f"conversation {self.conversation} holds {self.found} records, not {self.expected}; "
-            "read again and retry"
-        )
+            what = "was deleted and made anew since it was read; read again and decide again"
+        else:
+            what = f"holds {self.found} records, not {self.expected}; read again and retry"
+        return f"conversation {self.conversation} {what}"
 
 
 @dataclass(eq=False)

@@ -14,8 +14,8 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 MEANING = {"errors", "records", "views"}
 TURNS = MEANING | {"turns.claims", "turns.commands", "turns", "stores.base"}
-SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "turn"}
-FACES = SHELL | {"conversation", "recovery", "aio", "formats"}
+SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "syncing", "turn"}
+FACES = SHELL | {"conversation", "recovery", "memory", "aio", "formats"}
 
 # What each place may see beside itself. A module belongs to the most exact place that names it. `turns` receives a
 # store by protocol (`stores.base`), never by class. `ledger/__init__.py` is no place: it may see everything.
@@ -34,9 +34,11 @@ SEES: dict[str, set[str]] = {
     "turn": TURNS,
     "stream": TURNS | {"turn"},
     "maker": TURNS | {"merging", "turn"},
+    "syncing": TURNS | {"formats", "maker"},
     "conversation": SHELL,
     "recovery": SHELL | {"conversation"},
-    "aio": SHELL | {"conversation", "recovery"},
+    "memory": SHELL | {"conversation", "formats"},
+    "aio": SHELL | {"conversation", "recovery", "memory"},
     "adapters": FACES,
     "catalog": FACES,
     "sources": FACES,

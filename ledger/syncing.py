@@ -1,0 +1,462 @@
+"""A whole list of messages is handed over: which turns of it are new, and where they go.
+
+Frameworks hand over all they have, each time. The list is read into turns (`ledger.records.transcripts`),
+followed down the tree as far as turns say the same (`ledger.views.transcript`), and the rest is appended
+there, in one append. So a list that goes on gives new turns, one that departs gives a branch, and one that
+says nothing new gives nothing.
+
+What costs: of a list that was handed over before, only comparing it with a copy is done for each message;
+reading it into turns, and all that asks the log, is done for what follows the last turn that both share.
+"""
+
+from __future__ import annotations
+
+import copy
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import EllipsisType
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+from ledger.errors import HeadMoved, LedgerError
+from ledger.formats import dialects
+from ledger.formats.converting import Dialect, taken
+from ledger.maker import Maker
+from ledger.records import transcripts
+from ledger.records.kinds import NewRecord
+from ledger.records.messages import Message
+from ledger.turns import commands
+from ledger.turns.log import Log
+from ledger.turns.view import Record, TurnLike, View
+from ledger.views import History, all_turns, transcript
+from ledger.views.nodes import INSTRUCTIONS, LEFT
+from ledger.views.place import Cursor, nearest_done
+
+Moved = Literal["refuse", "branch"]
+"""What is done with new turns when others added turns behind the one that they go on from."""
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class Synced(Generic[T]):
+    """What came of a list of messages."""
+
+    turns: list[T]
+    """The turns that are new, in order."""
+    head: T | None
+    """The last whole turn of the list; the conversation goes on from it. None: there is none."""
+    left: list[Message]
+    """The messages behind it, neutral: they make no whole turn yet, and are not recorded."""
+    branched: bool
+    """Whether the new turns stand beside others: the list departs from what was known."""
+
+    def map(self, of: Callable[[T], U]) -> Synced[U]:
+        """Return the same with each turn as something else."""
+        head = None if self.head is None else of(self.head)
+        return Synced(list(map(of, self.turns)), head, self.left, self.branched)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a caller asks of a list of messages."""
+
+    content: Any
+    dialect: Dialect | None
+    moved: Moved = "refuse"
+    expect: TurnLike | EllipsisType | None = ...
+    model: str | None = None
+    usage: Mapping[str, int] | None = None
+    keep: bool = False
+    """Whether what is left over is kept, and the list's last turn is to be the head for everyone."""
+
+
+def wish_of(content: Any, format: str | None, moved: Moved, **how: Any) -> Wish:
+    """Return what a caller asks, checked. Raises: ValueError."""
+    if moved not in get_args(Moved):
+        raise ValueError(f"moved is 'refuse' or 'branch', not {moved!r}")
+    return Wish(content, None if format is None else dialects.named(format), moved, **how)
+
+
+@dataclass
+class _Handed:
+    """A list as it was read, as far as it has to be."""
+
+    body: list[Any]
+    """Its items behind the instructions, as they were handed over."""
+    common: int
+    """How many of them are as they were in the list before."""
+    at: str | None
+    """A turn up to which the list is known."""
+    end: int
+    """Where in the body that turn ends."""
+    instructions: list[Message]
+    turns: list[list[Message]]
+    """The whole turns behind `at`."""
+    left: list[Message]
+    ends: list[int | None]
+    """Where in the body each of the turns ends, where that is known."""
+
+
+class Syncer:
+    """Hands lists of messages over to one conversation. Threads may share it."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._history: History | None = None
+        self._digests: dict[tuple[str, str], bytes | None] = {}
+        self._before = _Before()
+
+    def sync(self, view: View, wish: Wish) -> Synced[str]:
+        """Append what a list has that is new. Returns: turns by their ids.
+
+        Raises: conversation-moved, conversation-busy, import-invalid, record-invalid, store errors.
+        """
+        with self._log.lock:
+            plan = _Plan(self, view, wish)
+            self._log.append(plan.decide)
+            self._remember(plan)
+            view.cursor = plan.cursor
+            return Synced(plan.new, plan.head, plan.handed.left, plan.branched)
+
+    # -- reading the list
+
+    def read(self, history: History, wish: Wish) -> _Handed:
+        """Read a list, from the last turn that the list before it had as well."""
+        self._fresh(history)
+        rest, lead, body = _parts(wish.content)
+        common = self._before.common(body)
+        try:
+            return self._read(history, wish.dialect, rest, lead, body, common)
+        except LedgerError:
+            _neutral(wish.content, wish.dialect)  # Names the place in the whole list.
+            raise
+
+    def _read(
+        self,
+        history: History,
+        dialect: Dialect | None,
+        rest: Mapping[str, Any] | None,
+        lead: list[Any],
+        body: list[Any],
+        common: int,
+    ) -> _Handed:
+        first = lead if rest is None else {**rest, "messages": lead}
+        told = _neutral(first, dialect) if first else []
+        end, at, tail = self._behind(history, dialect, body, common)
+        pieces = transcripts.cut(tail, begun=at is not None)
+        begin = end + len(pieces.instructions)
+        ends = _ends(body, begin, pieces, dialect)
+        instructions = [*told, *pieces.instructions]
+        return _Handed(body, common, at, end, instructions, pieces.turns, pieces.left, ends)
+
+    def _behind(
+        self, history: History, dialect: Dialect | None, body: list[Any], common: int
+    ) -> tuple[int, str | None, list[Message]]:
+        """Return the last turn that the list before had as well, where it ends, and what follows it."""
+        for end, turn in self._before.places(common):
+            if turn not in history or not history.node(turn).done:
+                continue
+            tail = _neutral(body[end:], dialect)
+            if not tail or transcripts.begins_turn(tail):
+                return end, turn, tail
+        return 0, None, _neutral(body, dialect)
+
+    def _remember(self, plan: _Plan) -> None:
+        handed = plan.handed
+        ends = [(e, t) for e, t in zip(handed.ends, plan.turns, strict=True) if e is not None]
+        self._before.take(handed, ends)
+
+    def _fresh(self, history: History) -> None:
+        """Forget what was known of another log, or of this one before something was taken out of it."""
+        if history is not self._history:
+            self._history, self._digests, self._before = history, {}, _Before()
+
+    # -- comparing turns
+
+    def fits(self, history: History, dialect: Dialect | None) -> Callable[[str, bytes], bool]:
+        """Return what says whether a recorded turn says what a turn of the list says.
+
+        A turn that came another way may lose something when it is told in a dialect: it is compared as
+        that dialect tells it, too, so that a list that was given out is known when it comes back.
+        """
+
+        def fit(turn: str, wanted: bytes) -> bool:
+            if self._digest(history, turn, None) == wanted:
+                return True
+            return dialect is not None and self._digest(history, turn, dialect) == wanted
+
+        return fit
+
+    def _digest(self, history: History, turn: str, dialect: Dialect | None) -> bytes | None:
+        key = (turn, dialect.name if dialect is not None else "")
+        if key not in self._digests:
+            found = None
+            with suppress(LedgerError):
+                said = transcript.said(history, history.node(turn))
+                if dialect is not None:
+                    said = dialect.from_provider(dialect.to_provider(said).content)
+                found = transcripts.digest(said)
+            self._digests[key] = found
+        return self._digests[key]
+
+
+class _Plan:
+    """One list being handed over: decided anew with each newer history."""
+
+    def __init__(self, syncer: Syncer, view: View, wish: Wish) -> None:
+        self._syncer = syncer
+        self._view = view
+        self._wish = wish
+        self._maker = Maker(syncer._log, view)
+        self._made: dict[int, Record] = {}
+        self.handed: _Handed
+        self.turns: list[str] = []
+        """The turns of the list from `handed.at` on, the new ones included."""
+        self.new: list[str] = []
+        self.head: str | None = None
+        self.branched = False
+        self.cursor = view.cursor
+
+    def decide(self, history: History) -> list[NewRecord]:
+        """Return the records of what is new. Raises as `Syncer.sync`."""
+        wish, view = self._wish, self._view
+        handed = self.handed = self._syncer.read(history, wish)
+        newest = view.cursor.resolve(history)
+        at, count = transcript.followed(
+            history,
+            handed.at,
+            map(transcripts.digest, handed.turns),
+            self._syncer.fits(history, wish.dialect),
+            prefer=lambda: history.branch(newest) if newest is not None else [],
+        )
+        known = _last_done(history, at, count)
+        fresh = handed.turns[count:]
+        self.branched = bool(fresh) and any(True for _ in transcript.below(history, at))
+        if fresh:
+            self._check_place(history, at, newest)
+        records = self._records(history, at, count, fresh)
+        self.new = [self._made[count + i].turn for i in range(len(fresh))]
+        self.turns = [*known, *self.new]
+        self.head = self.turns[-1] if self.turns else handed.at
+        self._stand(history, newest)
+        return [*records, *(self._kept(history) if wish.keep else [])]
+
+    # -- where it goes
+
+    def _check_place(self, history: History, at: str | None, newest: str | None) -> None:
+        """Refuse new turns where somebody else adds turns, or did, unless a branch is wished for."""
+        if self._wish.moved == "branch":
+            return
+        now = nearest_done(history, newest)
+        stood = self._stood(history)
+        if not isinstance(stood, EllipsisType) and at == nearest_done(history, stood) != now:
+            raise HeadMoved(conversation=history.conversation, expected=stood, found=now)
+        if at == now:
+            refusal = self._view.place(history, "refuse").refusal
+            if refusal is not None:
+                raise refusal
+
+    def _stood(self, history: History) -> str | EllipsisType | None:
+        """Return the turn after which others may have added some; `...`: it is not known."""
+        wish, cursor = self._wish, self._view.cursor
+        if wish.expect is None:
+            return None
+        if not isinstance(wish.expect, EllipsisType):
+            return self._view.find(history, wish.expect)
+        known = cursor.kind == "branch" and cursor.turn in history
+        return cursor.turn if known else ...
+
+    def _stand(self, history: History, newest: str | None) -> None:
+        """Have the view stand on the last turn of the list."""
+        cursor = self._view.cursor
+        if self.new:
+            self.cursor = Cursor.branch_of(self.new[-1])
+        elif self.head == nearest_done(history, newest):
+            followed = self.head is not None and cursor.kind == "head"
+            self.cursor = Cursor.branch_of(self.head) if self.head and followed else cursor
+        elif self.head is None:
+            self.cursor = Cursor.start()
+        elif cursor.turn != self.head:
+            self.cursor = Cursor.exactly(self.head)
+
+    # -- what is recorded
+
+    def _records(
+        self, history: History, at: str | None, count: int, fresh: Sequence[list[Message]]
+    ) -> list[NewRecord]:
+        handed, wish = self.handed, self._wish
+        programs: set[str] = set()
+        records: list[NewRecord] = []
+        parent, saw = at, history.shown(at, all_turns()).saw if fresh else []
+        for i, said in enumerate(fresh):
+            first = at is None and i == 0
+            messages = [*handed.instructions, *said] if first else said
+            newest = {"model": wish.model, "usage": wish.usage} if said is fresh[-1] else {}
+            record = self._record(count + i, messages, newest)
+            made = record.records(history, parent, saw)
+            records += [r for r in made if r["kind"] != "program" or r["version"] not in programs]
+            programs.update(r["version"] for r in made if r["kind"] == "program")
+            saw = [{"saw_of": record.turn}] if parent is not None else []
+            saw.append(_entry(record.turn, messages))
+            parent = record.turn
+        if fresh and at is not None and handed.instructions:
+            in_force = transcripts.digest(transcript.instructions(history, at))
+            if transcripts.digest(handed.instructions) != in_force:
+                first_new, now = self._made[count].turn, self._view.world.now()
+                told = handed.instructions
+                records += commands.entry(*INSTRUCTIONS, told, now=now, turn=first_new)
+        return records
+
+    def _record(self, place: int, messages: list[Message], how: Mapping[str, Any]) -> Record:
+        if place not in self._made:
+            inputs = {"message": transcripts.asked(messages)}
+            outputs = {"result": transcripts.answered(messages)}
+            self._made[place] = self._maker.recording(inputs, outputs, messages=messages, **how)
+        return self._made[place]
+
+    def _kept(self, history: History) -> list[NewRecord]:
+        """Return what makes the list's last turn the head, and keeps what is left over behind it."""
+        now, head = self._view.world.now(), self.head
+        records: list[NewRecord] = []
+        if not self.new and nearest_done(history, history.head) != head:
+            records = commands.move_head(history, head, now=now)
+        left = self.handed.left if head is not None else self._all_left()
+        before = [] if self.new else transcript.left(history, head)
+        if bool(records) and head is None:
+            before = []  # Nothing is left before a line that begins now.
+        if left != before:
+            records += commands.entry(*LEFT, left, now=now, turn=head)
+        return records
+
+    def _all_left(self) -> list[Message]:
+        return [*self.handed.instructions, *self.handed.left] if self.handed.left else []
+
+
+def _entry(turn: str, said: list[Message]) -> dict[str, Any]:
+    """Return how a new turn is named in the `saw` of the next one."""
+    calls = any(part["type"] == "tool_call_response" for m in said for part in m["parts"])
+    whole = getattr(all_turns(), "steps", False) and calls
+    return {"call": turn, "steps": True} if whole else {"call": turn}
+
+
+def _last_done(history: History, turn: str | None, count: int) -> list[str]:
+    """Return the last done turns up to a turn, in order."""
+    found: list[str] = []
+    for node in history.upward(turn):
+        if len(found) == count:
+            break
+        found += [node.id] if node.done else []
+    return found[::-1]
+
+
+# -- the list as it is handed over -----------------------------------------------------------------
+
+
+def _parts(content: Any) -> tuple[Mapping[str, Any] | None, list[Any], list[Any]]:
+    """Return what stands beside a list (`system`), the instructions it begins with, and its other items."""
+    rest = None
+    if isinstance(content, Mapping) and isinstance(content.get("messages"), list | tuple):
+        rest = {key: value for key, value in content.items() if key != "messages"}
+        content = content["messages"]
+    if not isinstance(content, list | tuple):
+        raise TypeError(f"messages are a list, not {type(content).__name__}")
+    items = list(content)
+    lead = 0
+    while lead < len(items) and _leads(items[lead]):
+        lead += 1
+    return rest, items[:lead], items[lead:]
+
+
+def _leads(item: Any) -> bool:
+    return isinstance(item, Mapping) and item.get("role") in transcripts.LEADING
+
+
+def _neutral(content: Any, dialect: Dialect | None) -> list[Message]:
+    """Return what a list says. Raises: import-invalid, record-invalid."""
+    content = _plain(content)
+    return taken(content) if dialect is None else dialect.from_provider(content)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with the objects of a vendor's package in it as plain data."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_none=True, exclude_unset=True) if callable(dump) else value
+
+
+def _ends(
+    body: list[Any], begin: int, pieces: transcripts.Cut, dialect: Dialect | None
+) -> list[int | None]:
+    """Return where in a list each turn ends: where there is an item for each message, or nothing is left over.
+
+    A dialect either joins items into one message or makes several of one, so as many are one each.
+    """
+    sizes = [len(turn) for turn in pieces.turns]
+    if begin + sum(sizes) + len(pieces.left) == len(body):
+        ends: list[int | None] = []
+        for size in sizes:
+            begin += size
+            ends.append(begin)
+        return ends
+    ends = [None] * len(sizes)
+    end = len(body) - len(pieces.left)
+    if sizes and (not pieces.left or _neutral(body[end:], dialect) == pieces.left):
+        ends[-1] = end
+    return ends
+
+
+@dataclass
+class _Before:
+    """A copy of the list that was handed over last, and which turns end where in it."""
+
+    items: list[Any] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    turns: list[str] = field(default_factory=list)
+
+    def common(self, body: list[Any]) -> int:
+        """Return how many items at its beginning are as they were."""
+        if len(body) >= len(self.items) and self.items == body[: len(self.items)]:
+            return len(self.items)
+        pairs = enumerate(zip(self.items, body, strict=False))
+        differs = next((i for i, (one, other) in pairs if one != other), None)
+        return min(len(self.items), len(body)) if differs is None else differs
+
+    def places(self, common: int) -> Iterator[tuple[int, str]]:
+        """Yield the turns that end within so many items, and where, the last one first."""
+        last = bisect_right(self.ends, common)
+        return ((self.ends[i], self.turns[i]) for i in range(last - 1, -1, -1))
+
+    def take(self, handed: _Handed, ends: list[tuple[int, str]]) -> None:
+        """Take another list in its place. Args: ends: where its further turns end."""
+        last = bisect_right(self.ends, handed.end)
+        self.items[handed.common :] = map(_exact_copy, handed.body[handed.common :])
+        self.ends[last:] = [end for end, _ in ends]
+        self.turns[last:] = [turn for _, turn in ends]
+
+
+class _Exactly:
+    """A number that is told from a truth value of the same worth."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self._value) and other == self._value
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _exact_copy(value: Any) -> Any:
+    """Return a copy that equals what it was made of, and nothing else that JSON tells apart."""
+    if type(value) is dict:
+        return {key: _exact_copy(inner) for key, inner in value.items()}
+    if type(value) is list:
+        return [_exact_copy(inner) for inner in value]
+    if type(value) in (bool, int, float):
+        return _Exactly(value) if value in (0, 1) else value
+    return value if value is None or type(value) is str else copy.deepcopy(value)
