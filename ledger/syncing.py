@@ -118,7 +118,7 @@ class Syncer:
             self._log.append(plan.decide)
             self._remember(plan)
             view.cursor = plan.cursor
-            return Synced(plan.new, plan.head, plan.handed.left, plan.branched)
+            return Synced(plan.new, plan.head, plan.left, plan.branched)
 
     # -- reading the list
 
@@ -216,6 +216,7 @@ class _Plan:
         """The turns of the list from `handed.at` on, the new ones included."""
         self.new: list[str] = []
         self.head: str | None = None
+        self.left: list[Message] = []
         self.branched = False
         self.cursor = view.cursor
 
@@ -224,24 +225,38 @@ class _Plan:
         wish, view = self._wish, self._view
         handed = self.handed = self._syncer.read(history, wish)
         newest = view.cursor.resolve(history)
-        at, count = transcript.followed(
-            history,
-            handed.at,
-            map(transcripts.digest, handed.turns),
-            self._syncer.fits(history, wish.dialect),
-            prefer=lambda: history.branch(newest) if newest is not None else [],
-        )
-        known = _last_done(history, at, count)
+        at, count = self._follow(history, newest, handed.at, handed.turns)
         fresh = handed.turns[count:]
         self.branched = bool(fresh) and any(True for _ in transcript.below(history, at))
         if fresh:
             self._check_place(history, at, newest)
         records = self._records(history, at, count, fresh)
         self.new = [self._made[count + i].turn for i in range(len(fresh))]
-        self.turns = [*known, *self.new]
+        self.turns = [*_last_done(history, at, count), *self.new]
         self.head = self.turns[-1] if self.turns else handed.at
+        self.left = handed.left
+        if handed.left and not fresh:
+            # A turn that was closed by what followed, at the end of a list that was cut behind it.
+            last, found = self._follow(history, newest, at, [handed.left])
+            self.head, self.left = (last, []) if found else (self.head, self.left)
         self._stand(history, newest)
         return [*records, *(self._kept(history) if wish.keep else [])]
+
+    def _follow(
+        self,
+        history: History,
+        newest: str | None,
+        at: str | None,
+        turns: Sequence[list[Message]],
+    ) -> tuple[str | None, int]:
+        """Follow turns from a known one, as far as known turns say the same."""
+        return transcript.followed(
+            history,
+            at,
+            map(transcripts.digest, turns),
+            self._syncer.fits(history, self._wish.dialect),
+            prefer=lambda: history.branch(newest) if newest is not None else [],
+        )
 
     # -- where it goes
 
@@ -322,16 +337,15 @@ class _Plan:
         records: list[NewRecord] = []
         if not self.new and nearest_done(history, history.head) != head:
             records = commands.move_head(history, head, now=now)
-        left = self.handed.left if head is not None else self._all_left()
+        left = self.left
+        if head is None and left:
+            left = [*self.handed.instructions, *left]
         before = [] if self.new else transcript.left(history, head)
         if bool(records) and head is None:
             before = []  # Nothing is left before a line that begins now.
         if left != before:
             records += commands.entry(*LEFT, left, now=now, turn=head)
         return records
-
-    def _all_left(self) -> list[Message]:
-        return [*self.handed.instructions, *self.handed.left] if self.handed.left else []
 
 
 def _entry(turn: str, said: list[Message]) -> dict[str, Any]:
