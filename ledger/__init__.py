@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ledger import aio, errors, merging
     from ledger.conversation import Conversation, open
     from ledger.errors import LedgerError
+    from ledger.memories import memory
     from ledger.recovery import resume_all
     from ledger.sources.exporting import export_json, export_markdown
     from ledger.sources.importing import import_conversations
@@ -68,6 +69,7 @@ _PLACES = {
     "import_conversations": "ledger.sources.importing",
     "keep": "ledger.turns.content",
     "last_turns": "ledger.views",
+    "memory": "ledger.memories",
     "merging": "ledger.merging",
     "only": "ledger.views",
     "open": "ledger.conversation",
@@ -102,6 +104,7 @@ __all__ = [
     "import_conversations",
     "keep",
     "last_turns",
+    "memory",
     "merging",
     "only",
     "open",

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from ledger.errors import HeadMoved, LedgerError
+from ledger.errors import HeadMoved, LedgerError, RecordInvalid
 from ledger.formats import dialects
 from ledger.formats.converting import Dialect, taken
 from ledger.maker import Maker
@@ -70,6 +70,10 @@ class Wish:
     usage: Mapping[str, int] | None = None
     keep: bool = False
     """Whether what is left over is kept, and the list's last turn is to be the head for everyone."""
+    behind: Callable[[History], str | None] | None = None
+    """Gives the turn that the messages follow, where they are not the whole list."""
+    whole: bool = False
+    """Whether the messages are to be whole turns."""
 
 
 def wish_of(content: Any, format: str | None, moved: Moved, **how: Any) -> Wish:
@@ -125,6 +129,8 @@ class Syncer:
     def read(self, history: History, wish: Wish) -> _Handed:
         """Read a list, from the last turn that the list before it had as well."""
         self._fresh(history)
+        if wish.behind is not None:
+            return self._read_behind(history, wish, wish.behind(history))
         rest, lead, body = _parts(wish.content)
         common = self._before.common(body)
         try:
@@ -163,8 +169,21 @@ class Syncer:
                 return end, turn, tail
         return 0, None, _neutral(body, dialect)
 
+    def _read_behind(self, history: History, wish: Wish, at: str | None) -> _Handed:
+        """Read messages that follow a turn, and what was left over behind it."""
+        messages = [*transcript.left(history, at), *_neutral(wish.content, wish.dialect)]
+        pieces = transcripts.cut(messages, begun=at is not None)
+        if wish.whole and pieces.left:
+            path = f"messages[{max(len(wish.content) - 1, 0)}]"
+            reason = "the turn ends without the assistant's answer; append it when it has one"
+            raise RecordInvalid(path=path, reason=reason)
+        ends: list[int | None] = [None] * len(pieces.turns)
+        return _Handed([], 0, at, 0, pieces.instructions, pieces.turns, pieces.left, ends)
+
     def _remember(self, plan: _Plan) -> None:
         handed = plan.handed
+        if plan.wish.behind is not None:
+            return
         ends = [(e, t) for e, t in zip(handed.ends, plan.turns, strict=True) if e is not None]
         self._before.take(handed, ends)
 
@@ -208,7 +227,7 @@ class _Plan:
     def __init__(self, syncer: Syncer, view: View, wish: Wish) -> None:
         self._syncer = syncer
         self._view = view
-        self._wish = wish
+        self.wish = wish
         self._maker = Maker(syncer._log, view)
         self._made: dict[int, Record] = {}
         self.handed: _Handed
@@ -222,10 +241,12 @@ class _Plan:
 
     def decide(self, history: History) -> list[NewRecord]:
         """Return the records of what is new. Raises as `Syncer.sync`."""
-        wish, view = self._wish, self._view
+        wish, view = self.wish, self._view
         handed = self.handed = self._syncer.read(history, wish)
         newest = view.cursor.resolve(history)
-        at, count = self._follow(history, newest, handed.at, handed.turns)
+        at, count = handed.at, 0
+        if wish.behind is None:
+            at, count = self._follow(history, newest, at, handed.turns)
         fresh = handed.turns[count:]
         self.branched = bool(fresh) and any(True for _ in transcript.below(history, at))
         if fresh:
@@ -235,7 +256,7 @@ class _Plan:
         self.turns = [*_last_done(history, at, count), *self.new]
         self.head = self.turns[-1] if self.turns else handed.at
         self.left = handed.left
-        if handed.left and not fresh:
+        if handed.left and not fresh and wish.behind is None:
             # A turn that was closed by what followed, at the end of a list that was cut behind it.
             last, found = self._follow(history, newest, at, [handed.left])
             self.head, self.left = (last, []) if found else (self.head, self.left)
@@ -254,7 +275,7 @@ class _Plan:
             history,
             at,
             map(transcripts.digest, turns),
-            self._syncer.fits(history, self._wish.dialect),
+            self._syncer.fits(history, self.wish.dialect),
             prefer=lambda: history.branch(newest) if newest is not None else [],
         )
 
@@ -262,7 +283,7 @@ class _Plan:
 
     def _check_place(self, history: History, at: str | None, newest: str | None) -> None:
         """Refuse new turns where somebody else adds turns, or did, unless a branch is wished for."""
-        if self._wish.moved == "branch":
+        if self.wish.moved == "branch":
             return
         now = nearest_done(history, newest)
         stood = self._stood(history)
@@ -275,7 +296,7 @@ class _Plan:
 
     def _stood(self, history: History) -> str | EllipsisType | None:
         """Return the turn after which others may have added some; `...`: it is not known."""
-        wish, cursor = self._wish, self._view.cursor
+        wish, cursor = self.wish, self._view.cursor
         if wish.expect is None:
             return None
         if not isinstance(wish.expect, EllipsisType):
@@ -301,7 +322,7 @@ class _Plan:
     def _records(
         self, history: History, at: str | None, count: int, fresh: Sequence[list[Message]]
     ) -> list[NewRecord]:
-        handed, wish = self.handed, self._wish
+        handed, wish = self.handed, self.wish
         programs: set[str] = set()
         records: list[NewRecord] = []
         parent, saw = at, history.shown(at, all_turns()).saw if fresh else []
@@ -335,7 +356,8 @@ class _Plan:
         """Return what makes the list's last turn the head, and keeps what is left over behind it."""
         now, head = self._view.world.now(), self.head
         records: list[NewRecord] = []
-        if not self.new and nearest_done(history, history.head) != head:
+        whole = self.wish.behind is None
+        if whole and not self.new and nearest_done(history, history.head) != head:
             records = commands.move_head(history, head, now=now)
         left = self.left
         if head is None and left:
@@ -448,7 +470,7 @@ class _Before:
     def take(self, handed: _Handed, ends: list[tuple[int, str]]) -> None:
         """Take another list in its place. Args: ends: where its further turns end."""
         last = bisect_right(self.ends, handed.end)
-        self.items[handed.common :] = map(_exact_copy, handed.body[handed.common :])
+        self.items[handed.common :] = map(exact_copy, handed.body[handed.common :])
         self.ends[last:] = [end for end, _ in ends]
         self.turns[last:] = [turn for _, turn in ends]
 
@@ -465,12 +487,12 @@ class _Exactly:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _exact_copy(value: Any) -> Any:
+def exact_copy(value: Any) -> Any:
     """Return a copy that equals what it was made of, and nothing else that JSON tells apart."""
     if type(value) is dict:
-        return {key: _exact_copy(inner) for key, inner in value.items()}
+        return {key: exact_copy(inner) for key, inner in value.items()}
     if type(value) is list:
-        return [_exact_copy(inner) for inner in value]
+        return [exact_copy(inner) for inner in value]
     if type(value) in (bool, int, float):
         return _Exactly(value) if value in (0, 1) else value
     return value if value is None or type(value) is str else copy.deepcopy(value)

@@ -15,7 +15,7 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MEANING = {"errors", "records", "views"}
 TURNS = MEANING | {"turns.claims", "turns.commands", "turns", "stores.base"}
 SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "syncing", "turn"}
-FACES = SHELL | {"conversation", "recovery", "memory", "aio", "formats"}
+FACES = SHELL | {"conversation", "recovery", "memories", "aio", "formats"}
 
 # What each place may see beside itself. A module belongs to the most exact place that names it. `turns` receives a
 # store by protocol (`stores.base`), never by class. `ledger/__init__.py` is no place: it may see everything.
@@ -37,8 +37,8 @@ SEES: dict[str, set[str]] = {
     "syncing": TURNS | {"formats", "maker"},
     "conversation": SHELL,
     "recovery": SHELL | {"conversation"},
-    "memory": SHELL | {"conversation", "formats"},
-    "aio": SHELL | {"conversation", "recovery", "memory"},
+    "memories": SHELL | {"conversation", "formats"},
+    "aio": SHELL | {"conversation", "recovery", "memories"},
     "adapters": FACES,
     "catalog": FACES,
     "sources": FACES,

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import inspect
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +31,9 @@ def system(text):
 def rounds(id, *texts):
     """A tool round as OpenAI has it."""
     function = {"name": "look", "arguments": '{"for":"x"}'}
-    calls = [{"id": f"{id}-{i}", "type": "function", "function": function} for i in range(len(texts))]
+    calls = [
+        {"id": f"{id}-{i}", "type": "function", "function": function} for i in range(len(texts))
+    ]
     results = [
         {"role": "tool", "tool_call_id": f"{id}-{i}", "content": text}
         for i, text in enumerate(texts)
@@ -66,8 +69,10 @@ def test_a_list_that_grows(chat):
 
     assert said(first.turns) == [("Hi", "Hello")]
     assert said(second.turns) == [("Bye", "See you")]
-    assert second.head == second.turns[0] and second.head.parent == first.head
-    assert not second.branched and second.left == []
+    assert second.head == second.turns[0]
+    assert second.head.parent == first.head
+    assert not second.branched
+    assert second.left == []
     assert chat.turns == [first.head, second.head]
 
 
@@ -81,7 +86,9 @@ def test_the_whole_exchange_is_kept(chat):
 
 def test_what_a_turn_was_shown(chat):
     """A turn of a list saw all those before it, and its record does not grow with them."""
-    turns = chat.sync([*HELLO, user("2"), bot("two"), user("3"), bot("three")], format="openai").turns
+    turns = chat.sync(
+        [*HELLO, user("2"), bot("two"), user("3"), bot("three")], format="openai"
+    ).turns
 
     assert [len(turn.saw) for turn in turns] == [0, 1, 2]
     assert [len(r["saw"]) for r in chat.store.read("c") if r["kind"] == "turn"] == [0, 1, 2]
@@ -129,7 +136,8 @@ def test_what_is_left_over(chat):
 
     half = chat.sync([*HELLO, user("And?"), *rounds("c", "found")], format="openai")
     assert [m["role"] for m in half.left] == ["user", "assistant", "tool"]
-    assert half.turns == [] and half.head.ordinal == 1
+    assert half.turns == []
+    assert half.head.ordinal == 1
 
     whole = chat.sync([*HELLO, user("And?"), *rounds("c", "found"), bot("That")], format="openai")
     assert (said(whole.turns), whole.left) == ([("And?", "That")], [])
@@ -164,7 +172,9 @@ def test_an_edit_is_a_branch(chat):
     old = chat.sync([*HELLO, user("2"), bot("two"), user("3"), bot("three")], format="openai")
     new = chat.sync([*HELLO, user("zwei"), bot("two")], format="openai")
 
-    assert new.branched and new.head.parent.ordinal == 1
+    assert new.branched
+
+    assert new.head.parent.ordinal == 1
     assert said(chat.turns) == [("Hi", "Hello"), ("zwei", "two")]
     assert {turn.id for turn in chat.heads()} == {old.head.id, new.head.id}
 
@@ -240,7 +250,9 @@ def test_of_equal_turns_the_way_that_leads_furthest(chat):
     chat.sync([*HELLO, user("2"), bot("two")], format="openai")
     chat.record("Hi", "Hello", parent=None)
 
-    known = ledger.open("c", store=chat.store).sync([*HELLO, user("2"), bot("two")], format="openai")
+    known = ledger.open("c", store=chat.store).sync(
+        [*HELLO, user("2"), bot("two")], format="openai"
+    )
 
     assert (known.turns, known.head.ordinal) == ([], 2)
 
@@ -258,7 +270,9 @@ def test_changed_instructions_are_no_edit(chat):
     new = chat.sync([system("Be brief."), *HELLO, user("2"), bot("two")], format="openai")
     chat.sync([*HELLO, user("2"), bot("two"), user("3"), bot("three")], format="openai")
 
-    assert len(chat.all_turns()) == 3 and not new.branched
+    assert len(chat.all_turns()) == 3
+
+    assert not new.branched
     assert chat.turn(1).messages[0] == ledger_text("system", "Be kind.")
     kept = chat.entries("ledger", "instructions")
     assert [(e["turn"], e["data"]) for e in kept] == [
@@ -308,7 +322,9 @@ def test_a_moved_head_by_a_branch(raced):
     """As wished, both are kept: the list is a branch beside what others added."""
     synced = raced.sync(MORE, format="openai", moved="branch")
 
-    assert synced.branched and synced.head.parent.ordinal == 1
+    assert synced.branched
+
+    assert synced.head.parent.ordinal == 1
     assert len(raced.heads()) == 2
     assert said(raced.turns) == [("Hi", "Hello"), ("2", "two")]
 
@@ -327,21 +343,17 @@ def test_a_new_view_is_told_what_to_expect(raced):
     with pytest.raises(errors.HeadMoved):
         fresh.sync(MORE, format="openai", expect=raced.turn(1))
     with pytest.raises(errors.HeadMoved):
-        ledger.open("c", store=raced.store).sync([user("x"), bot("y")], format="openai", expect=None)
+        ledger.open("c", store=raced.store).sync(
+            [user("x"), bot("y")], format="openai", expect=None
+        )
 
     assert fresh.sync(MORE, format="openai").branched
 
 
 def test_where_a_turn_runs(store):
     """Behind a turn that runs nothing is put without a word: conversation-busy, or a branch as wished."""
-    def answer(message: str) -> str:
-        chat = ledger.open("other", store=store)
-        return chat.id
-
     chat = ledger.open("c", store=store)
     chat.sync(HELLO, format="openai")
-    import threading
-
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(message: str) -> str:
@@ -371,6 +383,7 @@ def test_turns_that_came_another_way(chat):
 
 def test_a_failed_turn_is_no_part_of_it(store):
     """Behind a turn that failed the list goes on from the one before; that is no branch of what was said."""
+
     def fails(message: str) -> str:
         raise ValueError("no")
 
@@ -382,7 +395,9 @@ def test_a_failed_turn_is_no_part_of_it(store):
 
     synced = plain.sync(MORE, format="openai")
 
-    assert synced.head.parent.ordinal == 1 and not synced.branched
+    assert synced.head.parent.ordinal == 1
+
+    assert not synced.branched
 
 
 def test_a_forgotten_turn_is_seen_through(chat):
@@ -441,6 +456,7 @@ def test_words_that_are_not_known(chat):
 
 def test_inside_a_turn_it_is_refused(store):
     """A list is not handed over inside a turn, as no turn is made there."""
+
     def answer(message: str) -> str:
         ledger.open("c", store=store).sync(HELLO, format="openai")
         return "never"
@@ -540,11 +556,13 @@ def test_any_sequence_of_lists(format, changes):
     """
     store = ledger.MemoryStore()
     chat = ledger.open("c", store=store)
-    listed, tree, records = [], {()}, []
-    for change, given in changes:
+    listed: list = []
+    records: list = []
+    tree: set[tuple[str, ...]] = {()}
+    for change, how in changes:
         if change == "reopen":
             chat = ledger.open("c", store=store)
-        listed = changed(listed, change, given)
+        listed = changed(listed, change, how)
         handed = as_format(listed, format)
 
         synced = chat.sync(handed, format=format, moved="branch")
@@ -560,7 +578,8 @@ def test_any_sequence_of_lists(format, changes):
         assert grown[: len(records)] == records
         news = [r["kind"] for r in grown[len(records) :]]
         assert news.count("turn") == news.count("ended") == len(synced.turns)
-        assert set(news) <= {"program", "turn", "ended", "entry"} and news.count("program") <= 1
+        assert set(news) <= {"program", "turn", "ended", "entry"}
+        assert news.count("program") <= 1
         assert news.count("entry") <= (1 if synced.turns else 0)
         records = grown
 
@@ -659,12 +678,19 @@ def test_what_is_known_is_not_read_again(format, store, monkeypatch):
     chat.sync(as_format(listed, format), format=format)
     seen, reads = [], []
     dialect = dialects.named(format or "openai")
-    convert = dialect.from_provider
-    monkeypatch.setattr(
-        dialect, "from_provider", lambda content: seen.append(len(content)) or convert(content)
-    )
-    scan = chat._log._scan
-    chat._log._scan = lambda *a: reads.append(len(found := scan(*a))) or found
+    convert, scan = dialect.from_provider, chat._log._scan
+
+    def converting(content):
+        seen.append(len(content))
+        return convert(content)
+
+    def scanning(*where):
+        found = scan(*where)
+        reads.append(len(found))
+        return found
+
+    monkeypatch.setattr(dialect, "from_provider", converting)
+    monkeypatch.setattr(chat._log, "_scan", scanning)
 
     listed += [user("new"), bot("answer")]
     handed = as_format(listed, format)

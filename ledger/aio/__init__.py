@@ -25,6 +25,7 @@ import ledger.stores.folder  # noqa: F401 - loaded with the first folder, it wou
 from ledger import conversation as blocking
 from ledger import recovery
 from ledger.aio.conversation import Conversation, finish
+from ledger.aio.memories import Memory, memory
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
 from ledger.stores.resolve import store_for
@@ -36,7 +37,7 @@ from ledger.views import Rule
 from ledger.views.place import Sends
 from ledger.views.rules import Chooser
 
-__all__ = ["Conversation", "Stream", "Turn", "drain", "open", "resume_all"]
+__all__ = ["Conversation", "Memory", "Stream", "Turn", "drain", "memory", "open", "resume_all"]
 
 
 def open(

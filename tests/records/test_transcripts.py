@@ -1,6 +1,7 @@
 """A list of messages is cut into turns, and turns are compared by what they say."""
 
 import copy
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -78,7 +79,7 @@ def test_the_pieces_are_the_list(given):
     assert [*found.instructions, *[m for t in found.turns for m in t], *found.left] == given
     pieces = [*found.turns, *([found.left] if found.left else [])]
     assert all(pieces)
-    for before, turn in zip(pieces, pieces[1:], strict=False):
+    for before, turn in pairwise(pieces):
         assert turn[0]["role"] in messages.USER_SIDE
         assert before[-1]["role"] not in messages.USER_SIDE
     assert not found.left or not is_whole(found.left)
