@@ -91,11 +91,11 @@ class SignatureChanged(LedgerError):
 
     def message(self) -> str:
         accept = f"accept it with earlier_without={list(self.earlier_without)!r}, "
-        return (
-            f"{self.program}: its earlier turns in this conversation have other inputs or outputs: "
-            f"{self.differences}; {accept if self.earlier_without else ''}map names with `rename`, "
-            "continue from a turn that fits, or start another conversation"
+        told = (
+            f"{self.program}: its earlier turns in this conversation have other inputs or outputs"
         )
+        told = f"{told}: {self.differences}; {accept if self.earlier_without else ''}map names with"
+        return f"{told} `rename`, continue from a turn that fits, or start another conversation"
 
 
 @dataclass(eq=False)
@@ -125,11 +125,8 @@ class ContentRefused(LedgerError):
     """The store's class."""
 
     def message(self) -> str:
-        named = ", ".join(self.fields)
-        return (
-            f"{named} may not be kept, and {self.store} keeps what a turn says; use an in-memory "
-            "store, or let it be kept; nothing was recorded"
-        )
+        told = f"{', '.join(self.fields)} may not be kept, and {self.store} keeps what a turn says"
+        return f"{told}; use an in-memory store, or let it be kept; nothing was recorded"
 
 
 @dataclass(eq=False)
@@ -142,10 +139,8 @@ class Opaque(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return (
-            f"{self.program}: {self.field} {self.reason}, and a turn is kept as data by name; change "
-            "the program's parameters or their types"
-        )
+        told = f"{self.program}: {self.field} {self.reason}, and a turn is kept as data by name"
+        return f"{told}; change the program's parameters or their types"
 
 
 @dataclass(eq=False)
@@ -161,10 +156,8 @@ class Busy(LedgerError):
     state: str = "running"
 
     def message(self) -> str:
-        return (
-            f"conversation {self.conversation}: turn {self.turn} is {self.state}; wait for it, "
-            'continue from another turn, or send with sends="branch"'
-        )
+        told = f"conversation {self.conversation}: turn {self.turn} is {self.state}"
+        return f'{told}; wait for it, continue from another turn, or send with sends="branch"'
 
 
 @dataclass(eq=False)
@@ -221,10 +214,8 @@ class Nested(LedgerError):
         told = f"no turn of conversation {self.conversation} is made inside turn {self.turn}"
         if self.inside in ("", self.conversation):
             return f"{told}: it could wait for itself; make it outside of programs"
-        return (
-            f"{told} of {self.inside}; to allow it, open {self.inside} with "
-            f'remembers={{<conversation {self.conversation}>: "own"}}'
-        )
+        allow = f'remembers={{<conversation {self.conversation}>: "own"}}'
+        return f"{told} of {self.inside}; to allow it, open {self.inside} with {allow}"
 
 
 @dataclass(eq=False)
@@ -264,10 +255,8 @@ class TurnWaiting(LedgerError):
     def message(self) -> str:
         asked = ", ".join(_asked_about(question) for question in self.questions[:5])
         about = f" (about {asked})" if asked else ""
-        return (
-            f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person{about}; "
-            "approve or deny each, then resume the turn"
-        )
+        told = f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person{about}"
+        return f"{told}; approve or deny each, then resume the turn"
 
 
 def _asked_about(question: Any) -> str:
@@ -348,10 +337,8 @@ class RequestMismatch(LedgerError):
     request_id: str
 
     def message(self) -> str:
-        return (
-            f"request {self.request_id!r} was already taken as turn {self.turn}, with other inputs; "
-            "use a new request id"
-        )
+        told = f"request {self.request_id!r} was already taken as turn {self.turn}"
+        return f"{told}, with other inputs; use a new request id"
 
 
 @dataclass(eq=False)
@@ -391,10 +378,8 @@ class RecordTooLarge(LedgerError):
     limit_bytes: int
 
     def message(self) -> str:
-        return (
-            f"a record of {self.size_bytes:,} bytes is over the limit of {self.limit_bytes:,}; "
-            "keep large content as an attachment; nothing was stored"
-        )
+        told = f"a record of {self.size_bytes:,} bytes is over the limit of {self.limit_bytes:,}"
+        return f"{told}; keep large content as an attachment; nothing was stored"
 
 
 @dataclass(eq=False)
@@ -594,9 +579,8 @@ class StoreCorrupt(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return (
-            f"{self.where}, record {self.seq}: {self.reason}; run `turn-ledger verify` to see all"
-        )
+        told = f"{self.where}, record {self.seq}: {self.reason}"
+        return f"{told}; run `turn-ledger verify` to see all"
 
 
 @dataclass(eq=False)
