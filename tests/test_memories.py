@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import inspect
 import threading
 
@@ -464,6 +465,22 @@ def test_only_a_keys_id_is_told(conversation):
     key = ids.key_of(conversation)
 
     assert key is None or ids.of_key(key) == conversation
+
+
+def test_how_ids_are_spelled():
+    """The spelling is a part of the format: what was kept under an id is found by it for ever."""
+    spelled = {
+        "alex-1.b": "alex-1.b",
+        "user:42": "user_3a42",
+        "Ada": "k___41da",
+        "a_b": "a_5fb",
+        "é": "k___c3_a9",
+        "end.": "end_2e",
+        "nul.txt": "k___6eul.txt",
+        "x" * 201: "h__" + hashlib.sha256(b"x" * 201).hexdigest(),
+    }
+
+    assert {key: ids.of_key(key) for key in spelled} == spelled
 
 
 @pytest.mark.parametrize("key", [7, None, b"x", ""])
