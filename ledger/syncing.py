@@ -229,7 +229,7 @@ class _Plan:
         self._view = view
         self.wish = wish
         self._maker = Maker(syncer._log, view)
-        self._made: dict[int, Record] = {}
+        self._made: dict[tuple[int, bool], Record] = {}
         self.handed: _Handed
         self.turns: list[str] = []
         """The turns of the list from `handed.at` on, the new ones included."""
@@ -251,8 +251,9 @@ class _Plan:
         self.branched = bool(fresh) and any(True for _ in transcript.below(history, at))
         if fresh:
             self._check_place(history, at, newest)
-        records = self._records(history, at, count, fresh)
-        self.new = [self._made[count + i].turn for i in range(len(fresh))]
+        made = self._recordings(at, fresh)
+        records = self._records(history, at, made)
+        self.new = [record.turn for record, _ in made]
         self.turns = [*_last_done(history, at, count), *self.new]
         self.head = self.turns[-1] if self.turns else handed.at
         self.left = handed.left
@@ -319,38 +320,49 @@ class _Plan:
 
     # -- what is recorded
 
+    def _recordings(
+        self, at: str | None, fresh: Sequence[list[Message]]
+    ) -> list[tuple[Record, list[Message]]]:
+        """Return the new turns in the making, each with its messages; the same when it is decided anew."""
+        made = []
+        for i, said in enumerate(fresh):
+            first, last = at is None and i == 0, i == len(fresh) - 1
+            messages = [*self.handed.instructions, *said] if first else said
+            key = len(fresh) - i, first
+            if key not in self._made:
+                model, usage = (self.wish.model, self.wish.usage) if last else (None, None)
+                inputs = {"message": transcripts.asked(messages)}
+                outputs = {"result": transcripts.answered(messages)}
+                self._made[key] = self._maker.recording(
+                    inputs, outputs, messages=messages, model=model, usage=usage
+                )
+            made.append((self._made[key], messages))
+        return made
+
     def _records(
-        self, history: History, at: str | None, count: int, fresh: Sequence[list[Message]]
+        self, history: History, at: str | None, made: Sequence[tuple[Record, list[Message]]]
     ) -> list[NewRecord]:
-        handed, wish = self.handed, self.wish
+        """Return the records of new turns, one behind the other: each saw all before it."""
+        if not made:
+            return []
         programs: set[str] = set()
         records: list[NewRecord] = []
-        parent, saw = at, history.shown(at, all_turns()).saw if fresh else []
-        for i, said in enumerate(fresh):
-            first = at is None and i == 0
-            messages = [*handed.instructions, *said] if first else said
-            newest = {"model": wish.model, "usage": wish.usage} if said is fresh[-1] else {}
-            record = self._record(count + i, messages, newest)
-            made = record.records(history, parent, saw)
-            records += [r for r in made if r["kind"] != "program" or r["version"] not in programs]
-            programs.update(r["version"] for r in made if r["kind"] == "program")
-            saw = [{"saw_of": record.turn}] if parent is not None else []
-            saw.append(_entry(record.turn, messages))
-            parent = record.turn
-        if fresh and at is not None and handed.instructions:
+        parent, saw = at, history.shown(at, all_turns()).saw
+        for making, messages in made:
+            for record in making.records(history, parent, saw):
+                if record["kind"] != "program" or record["version"] not in programs:
+                    records.append(record)
+                programs |= {record["version"]} if record["kind"] == "program" else set()
+            saw = [{"saw_of": making.turn}] if parent is not None else []
+            saw.append(_entry(making.turn, messages))
+            parent = making.turn
+        told = self.handed.instructions
+        if at is not None and told:
             in_force = transcripts.digest(transcript.instructions(history, at))
-            if transcripts.digest(handed.instructions) != in_force:
-                first_new, now = self._made[count].turn, self._view.world.now()
-                told = handed.instructions
-                records += commands.entry(*INSTRUCTIONS, told, now=now, turn=first_new)
+            if transcripts.digest(told) != in_force:
+                now, first = self._view.world.now(), made[0][0].turn
+                records += commands.entry(*INSTRUCTIONS, told, now=now, turn=first)
         return records
-
-    def _record(self, place: int, messages: list[Message], how: Mapping[str, Any]) -> Record:
-        if place not in self._made:
-            inputs = {"message": transcripts.asked(messages)}
-            outputs = {"result": transcripts.answered(messages)}
-            self._made[place] = self._maker.recording(inputs, outputs, messages=messages, **how)
-        return self._made[place]
 
     def _kept(self, history: History) -> list[NewRecord]:
         """Return what makes the list's last turn the head, and keeps what is left over behind it."""
@@ -371,7 +383,7 @@ class _Plan:
 
 
 def _entry(turn: str, said: list[Message]) -> dict[str, Any]:
-    """Return how a new turn is named in the `saw` of the next one."""
+    """Return how a new turn is named in the `saw` of the next one: as `all_turns` would, of the record."""
     calls = any(part["type"] == "tool_call_response" for m in said for part in m["parts"])
     whole = getattr(all_turns(), "steps", False) and calls
     return {"call": turn, "steps": True} if whole else {"call": turn}

@@ -411,6 +411,23 @@ def test_a_forgotten_turn_is_seen_through(chat):
     assert len(chat.sync(listed, format="openai").turns) == 2
 
 
+def test_decided_anew_on_a_log_that_is_another(chat):
+    """A list whose log is replaced while it is appended is recorded whole, each turn in its place."""
+    chat.sync([*HELLO, user("2"), bot("two")], format="openai")
+    store, append = chat.store, chat.store.append
+
+    def replaced(conversation, records, *, expect=None):
+        store.append = append
+        store.delete("c")
+        return append(conversation, records, expect=expect)
+
+    store.append = replaced
+    synced = chat.sync([*HELLO, user("2"), bot("two"), user("3"), bot("three")], format="openai")
+
+    assert said(synced.turns) == said(chat.turns)
+    assert said(chat.turns) == [("Hi", "Hello"), ("2", "two"), ("3", "three")]
+
+
 def test_a_deleted_log_is_begun_anew(tmp_path):
     """A list that is handed over again after the conversation was deleted is recorded again."""
     store = ledger.FolderStore(tmp_path)

@@ -182,7 +182,9 @@ def named_or_head(chat: Conversation, turn: str | None) -> Turn:
     """Return the turn a person names, or the head. Raises: turn-unknown."""
     found = chat.head if turn is None else named(chat, turn)
     if found is None:
-        raise TurnUnknown(conversation=chat.id, turn="head", reason="is none: it has no turns yet")
+        raise TurnUnknown(
+            conversation=chat.id, turn="head", reason="is none: no turns yet, or begun anew"
+        )
     return found
 
 
