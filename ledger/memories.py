@@ -21,7 +21,7 @@ from ledger.records import ids, kinds
 from ledger.records.kinds import NewRecord
 from ledger.records.messages import Message
 from ledger.stores.resolve import store_for
-from ledger.syncing import Wish, exact_copy
+from ledger.syncing import Wish, exact_copy, reader
 from ledger.turn import Turn
 from ledger.turns import commands, loops
 from ledger.turns.log import Log
@@ -128,7 +128,7 @@ class Memory:
 
     # -- a loop of one's own
 
-    def turn(self, id: str | None, *, history: Any = None) -> Remembered:
+    def turn(self, id: str | None, *, history: Any = None) -> MemoryTurn:
         """Return one turn to be made by code of your own: what is in its list at the end is recorded.
 
             with memory.turn("user:42") as turn:
@@ -142,7 +142,7 @@ class Memory:
         loaded and nothing is stored.
         Raises: conversation-busy; as `save`.
         """
-        return Remembered(self, id, history)
+        return MemoryTurn(self, id, history)
 
     # -- beside
 
@@ -180,7 +180,7 @@ class Memory:
         return self._told(self._chat(id)._log.read())
 
     def _told(self, history: History) -> list[Any]:
-        return told(transcript.listed(history, _last(history)), self._dialect)
+        return told(transcript.listed(history, _last(history)), self._dialect, self.store)
 
     def _append(
         self, id: str, messages: Any, model: str | None, usage: Mapping[str, int] | None
@@ -218,7 +218,7 @@ class Memory:
         return ids.key_of(spelled) if isinstance(spelled, str) else None
 
 
-class Remembering:
+class MemoryTurnBase:
     """What a turn of one's own has, in either face: its list, where it goes, what came of it."""
 
     def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
@@ -246,11 +246,11 @@ class Remembering:
             wish = Wish(self.messages, dialect, "branch", keep=True)
         else:
             base, added = self._base, self.messages[count:]
-            wish = Wish(added, dialect, "branch", keep=True, behind=lambda h: nearest_done(h, base))
+            wish = Wish(added, dialect, "branch", keep=True, behind=lambda h: _still(h, base))
         return self._memory._sync(self._id, wish)
 
 
-class Remembered(Remembering):
+class MemoryTurn(MemoryTurnBase):
     """One turn of an agent's loop, for `with`. Made by `Memory.turn`."""
 
     def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
@@ -288,11 +288,11 @@ class Remembered(Remembering):
             self._queued.end()
 
 
-def told(messages: list[Message], dialect: Dialect | None) -> list[Any]:
-    """Return messages as a list in a dialect's form."""
+def told(messages: list[Message], dialect: Dialect | None, store: Any) -> list[Any]:
+    """Return messages as a list in a dialect's form; attachments with their bytes."""
     if dialect is None:
         return messages
-    content = dialect.to_provider(messages).content
+    content = dialect.to_provider(messages, read=reader(store)).content
     found: list[Any] = content["messages"] if isinstance(content, dict) else content
     return found
 
@@ -300,6 +300,12 @@ def told(messages: list[Message], dialect: Dialect | None) -> list[Any]:
 def _last(history: History) -> str | None:
     """Return the last turn of the list that everyone goes on from."""
     return nearest_done(history, history.head)
+
+
+def _still(history: History, turn: str | None) -> str | None:
+    """Return a turn, or where everyone goes on in a log that no longer has it."""
+    known = turn is None or turn in history
+    return nearest_done(history, turn) if known else _last(history)
 
 
 def _cleared(history: History, now: Any) -> list[NewRecord]:

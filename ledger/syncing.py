@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from ledger.errors import HeadMoved, LedgerError, RecordInvalid
+from ledger.errors import AttachmentMissing, HeadMoved, LedgerError, RecordInvalid
 from ledger.formats import dialects
-from ledger.formats.converting import Dialect, taken
+from ledger.formats.converting import Dialect, Read, taken
 from ledger.maker import Maker
 from ledger.records import transcripts
 from ledger.records.kinds import NewRecord
@@ -215,7 +215,8 @@ class Syncer:
             with suppress(LedgerError):
                 said = transcript.said(history, history.node(turn))
                 if dialect is not None:
-                    said = dialect.from_provider(dialect.to_provider(said).content)
+                    told = dialect.to_provider(said, read=reader(self._log.store))
+                    said = dialect.from_provider(told.content)
                 found = transcripts.digest(said)
             self._digests[key] = found
         return self._digests[key]
@@ -425,6 +426,22 @@ def _neutral(content: Any, dialect: Dialect | None) -> list[Message]:
     """Return what a list says. Raises: import-invalid, record-invalid."""
     content = _plain(content)
     return taken(content) if dialect is None else dialect.from_provider(content)
+
+
+def reader(store: Any) -> Read | None:
+    """Return what gives the bytes of a store's attachments; None: it keeps none."""
+    blobs = getattr(store, "blobs", None)
+    if blobs is None:
+        return None
+
+    def read(sha256: str) -> bytes | None:
+        try:
+            found: bytes = blobs.get(sha256)
+        except AttachmentMissing:
+            return None
+        return found
+
+    return read
 
 
 def _plain(value: Any) -> Any:

@@ -518,6 +518,24 @@ def test_few_conversations_stay_open():
     assert memory.get("c0") == HELLO
 
 
+def test_attachments_are_given_with_their_bytes():
+    """What stands as an attachment in the store is given as data, and known when it comes back."""
+    store = ledger.MemoryStore()
+    sha256, size = store.blobs.put(b"\x89PNG")
+    reference = {"sha256": sha256, "media_type": "image/png", "size": size}
+    content = {"$attachment": reference}
+    image = {"type": "blob", "modality": "image", "mime_type": "image/png", "content": content}
+    asked = {"role": "user", "parts": [{"type": "text", "content": "What?"}, image]}
+    ledger.memory(store).append("a", [asked, text("assistant", "A picture.")])
+    before = store.read("a")
+    memory = ledger.memory(store, format="openai")
+
+    listed = memory.get("a")
+    assert listed[0]["content"][1]["image_url"]["url"].startswith("data:image/png;base64,")
+    memory.save("a", listed)
+    assert store.read("a") == before
+
+
 def test_a_conversation_is_told_in_another_form():
     """What one form lost is no edit when the list comes back: nothing is recorded anew."""
     store = ledger.MemoryStore()

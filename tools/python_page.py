@@ -32,7 +32,7 @@ SPECIAL = {
 RETURNED = [
     ("ledger.turns.current", "Running", "what `ledger.current()` gives"),
     ("ledger.memories", "Memory", "what `ledger.memory` returns"),
-    ("ledger.memories", "Remembered", "what `memory.turn` returns"),
+    ("ledger.memories", "MemoryTurn", "what `memory.turn` returns"),
     ("ledger.syncing", "Synced", "what `chat.sync` returns"),
     ("ledger.formats.base", "Report", "what `import_conversations` returns"),
     ("ledger.formats.base", "Notes", "`report.notes`"),

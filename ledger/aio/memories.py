@@ -12,7 +12,7 @@ from ledger.aio.conversation import Conversation
 from ledger.aio.turn import Turn
 from ledger.aio.waiting import changed, do
 from ledger.conversation import WAIT_S
-from ledger.memories import Busy, Remembering
+from ledger.memories import Busy, MemoryTurnBase
 from ledger.turn import TurnBase
 from ledger.turns import loops
 from ledger.turns.loops import over
@@ -71,13 +71,13 @@ class Memory:
         if id:
             await self._do(id, lambda: self._inner.clear(id))
 
-    def turn(self, id: str | None, *, history: Any = None) -> Remembered:
+    def turn(self, id: str | None, *, history: Any = None) -> MemoryTurn:
         """Return one turn to be made by code of your own, for `async with`.
 
         Args, Raises: as the blocking one. A task that is cancelled while it waits, or makes the turn,
         records nothing.
         """
-        return Remembered(self, id, history)
+        return MemoryTurn(self, id, history)
 
     def conversation(self, id: str) -> Conversation:
         """Return the conversation of an id, awaitable, for all that is not said here."""
@@ -104,7 +104,7 @@ class Memory:
         return [chat._turn(turn.id) for turn in made]
 
 
-class Remembered(Remembering):
+class MemoryTurn(MemoryTurnBase):
     """One turn of an agent's loop, for `async with`. Made by `Memory.turn`."""
 
     def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
