@@ -17,11 +17,12 @@ from ledger.conversation import WAIT_S, Conversation, open
 from ledger.errors import StoreUnsupported
 from ledger.formats import dialects
 from ledger.formats.converting import Dialect
+from ledger.formats.handed import exact_copy
 from ledger.records import ids, kinds
 from ledger.records.kinds import NewRecord
 from ledger.records.messages import Message
 from ledger.stores.resolve import store_for
-from ledger.syncing import Wish, exact_copy, reader
+from ledger.syncing import Wish, reader
 from ledger.turn import Turn
 from ledger.turns import commands, loops
 from ledger.turns.log import Log

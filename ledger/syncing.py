@@ -11,17 +11,16 @@ reading it into turns, and all that asks the log, is done for what follows the l
 
 from __future__ import annotations
 
-import copy
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from ledger.errors import AttachmentMissing, HeadMoved, LedgerError, RecordInvalid
 from ledger.formats import dialects
-from ledger.formats.converting import Dialect, Read, taken
+from ledger.formats.converting import Dialect, Read
+from ledger.formats.handed import Before, Handed, ends_of, neutral, parts
 from ledger.maker import Maker
 from ledger.records import transcripts
 from ledger.records.kinds import NewRecord
@@ -83,26 +82,6 @@ def wish_of(content: Any, format: str | None, moved: Moved, **how: Any) -> Wish:
     return Wish(content, None if format is None else dialects.named(format), moved, **how)
 
 
-@dataclass
-class _Handed:
-    """A list as it was read, as far as it has to be."""
-
-    body: list[Any]
-    """Its items behind the instructions, as they were handed over."""
-    common: int
-    """How many of them are as they were in the list before."""
-    at: str | None
-    """A turn up to which the list is known."""
-    end: int
-    """Where in the body that turn ends."""
-    instructions: list[Message]
-    turns: list[list[Message]]
-    """The whole turns behind `at`."""
-    left: list[Message]
-    ends: list[int | None]
-    """Where in the body each of the turns ends, where that is known."""
-
-
 class Syncer:
     """Hands lists of messages over to one conversation. Threads may share it."""
 
@@ -110,7 +89,9 @@ class Syncer:
         self._log = log
         self._history: History | None = None
         self._digests: dict[tuple[str, str], bytes | None] = {}
-        self._before = _Before()
+        self._before = Before()
+        self._spoken: Dialect | None = None
+        """Whose form the list before had."""
 
     def sync(self, view: View, wish: Wish) -> Synced[str]:
         """Append what a list has that is new. Returns: turns by their ids.
@@ -126,17 +107,17 @@ class Syncer:
 
     # -- reading the list
 
-    def read(self, history: History, wish: Wish) -> _Handed:
+    def read(self, history: History, wish: Wish) -> Handed:
         """Read a list, from the last turn that the list before it had as well."""
-        self._fresh(history)
+        self._fresh(history, wish.dialect)
         if wish.behind is not None:
             return self._read_behind(history, wish, wish.behind(history))
-        rest, lead, body = _parts(wish.content)
+        rest, lead, body = parts(wish.content)
         common = self._before.common(body)
         try:
             return self._read(history, wish.dialect, rest, lead, body, common)
         except LedgerError:
-            _neutral(wish.content, wish.dialect)  # Names the place in the whole list.
+            neutral(wish.content, wish.dialect)  # Names the place in the whole list.
             raise
 
     def _read(
@@ -147,15 +128,15 @@ class Syncer:
         lead: list[Any],
         body: list[Any],
         common: int,
-    ) -> _Handed:
+    ) -> Handed:
         first = lead if rest is None else {**rest, "messages": lead}
-        told = _neutral(first, dialect) if first else []
+        told = neutral(first, dialect) if first else []
         end, at, tail = self._behind(history, dialect, body, common)
         pieces = transcripts.cut(tail, begun=at is not None)
         begin = end + len(pieces.instructions)
-        ends = _ends(body, begin, pieces, dialect)
+        ends = ends_of(body, begin, pieces, dialect)
         instructions = [*told, *pieces.instructions]
-        return _Handed(body, common, at, end, instructions, pieces.turns, pieces.left, ends)
+        return Handed(body, common, at, end, instructions, pieces.turns, pieces.left, ends)
 
     def _behind(
         self, history: History, dialect: Dialect | None, body: list[Any], common: int
@@ -164,21 +145,21 @@ class Syncer:
         for end, turn in self._before.places(common):
             if turn not in history or not history.node(turn).done:
                 continue
-            tail = _neutral(body[end:], dialect)
+            tail = neutral(body[end:], dialect)
             if not tail or transcripts.begins_turn(tail):
                 return end, turn, tail
-        return 0, None, _neutral(body, dialect)
+        return 0, None, neutral(body, dialect)
 
-    def _read_behind(self, history: History, wish: Wish, at: str | None) -> _Handed:
+    def _read_behind(self, history: History, wish: Wish, at: str | None) -> Handed:
         """Read messages that follow a turn, and what was left over behind it."""
-        messages = [*transcript.left(history, at), *_neutral(wish.content, wish.dialect)]
+        messages = [*transcript.left(history, at), *neutral(wish.content, wish.dialect)]
         pieces = transcripts.cut(messages, begun=at is not None)
         if wish.whole and pieces.left:
             path = f"messages[{max(len(wish.content) - 1, 0)}]"
             reason = "the turn ends without the assistant's answer; append it when it has one"
             raise RecordInvalid(path=path, reason=reason)
         ends: list[int | None] = [None] * len(pieces.turns)
-        return _Handed([], 0, at, 0, pieces.instructions, pieces.turns, pieces.left, ends)
+        return Handed([], 0, at, 0, pieces.instructions, pieces.turns, pieces.left, ends)
 
     def _remember(self, plan: _Plan) -> None:
         handed = plan.handed
@@ -187,10 +168,13 @@ class Syncer:
         ends = [(e, t) for e, t in zip(handed.ends, plan.turns, strict=True) if e is not None]
         self._before.take(handed, ends)
 
-    def _fresh(self, history: History) -> None:
-        """Forget what was known of another log, or of this one before something was taken out of it."""
+    def _fresh(self, history: History, dialect: Dialect | None) -> None:
+        """Forget what was known of another log, or of this one before something was taken out of it, and
+        the list before, if it had another form."""
         if history is not self._history:
-            self._history, self._digests, self._before = history, {}, _Before()
+            self._history, self._digests, self._before = history, {}, Before()
+        if dialect is not self._spoken:
+            self._spoken, self._before = dialect, Before()
 
     # -- comparing turns
 
@@ -231,7 +215,7 @@ class _Plan:
         self.wish = wish
         self._maker = Maker(syncer._log, view)
         self._made: dict[tuple[int, bool], Record] = {}
-        self.handed: _Handed
+        self.handed: Handed
         self.turns: list[str] = []
         """The turns of the list from `handed.at` on, the new ones included."""
         self.new: list[str] = []
@@ -400,34 +384,6 @@ def _last_done(history: History, turn: str | None, count: int) -> list[str]:
     return found[::-1]
 
 
-# -- the list as it is handed over -----------------------------------------------------------------
-
-
-def _parts(content: Any) -> tuple[Mapping[str, Any] | None, list[Any], list[Any]]:
-    """Return what stands beside a list (`system`), the instructions it begins with, and its other items."""
-    rest = None
-    if isinstance(content, Mapping) and isinstance(content.get("messages"), list | tuple):
-        rest = {key: value for key, value in content.items() if key != "messages"}
-        content = content["messages"]
-    if not isinstance(content, list | tuple):
-        raise TypeError(f"messages are a list, not {type(content).__name__}")
-    items = list(content)
-    lead = 0
-    while lead < len(items) and _leads(items[lead]):
-        lead += 1
-    return rest, items[:lead], items[lead:]
-
-
-def _leads(item: Any) -> bool:
-    return isinstance(item, Mapping) and item.get("role") in transcripts.LEADING
-
-
-def _neutral(content: Any, dialect: Dialect | None) -> list[Message]:
-    """Return what a list says. Raises: import-invalid, record-invalid."""
-    content = _plain(content)
-    return taken(content) if dialect is None else dialect.from_provider(content)
-
-
 def reader(store: Any) -> Read | None:
     """Return what gives the bytes of a store's attachments; None: it keeps none."""
     blobs = getattr(store, "blobs", None)
@@ -442,86 +398,3 @@ def reader(store: Any) -> Read | None:
         return found
 
     return read
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with the objects of a vendor's package in it as plain data."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    dump = getattr(value, "model_dump", None)
-    return dump(mode="json", exclude_none=True, exclude_unset=True) if callable(dump) else value
-
-
-def _ends(
-    body: list[Any], begin: int, pieces: transcripts.Cut, dialect: Dialect | None
-) -> list[int | None]:
-    """Return where in a list each turn ends: where there is an item for each message, or nothing is left over.
-
-    A dialect either joins items into one message or makes several of one, so as many are one each.
-    """
-    sizes = [len(turn) for turn in pieces.turns]
-    if begin + sum(sizes) + len(pieces.left) == len(body):
-        ends: list[int | None] = []
-        for size in sizes:
-            begin += size
-            ends.append(begin)
-        return ends
-    ends = [None] * len(sizes)
-    end = len(body) - len(pieces.left)
-    if sizes and (not pieces.left or _neutral(body[end:], dialect) == pieces.left):
-        ends[-1] = end
-    return ends
-
-
-@dataclass
-class _Before:
-    """A copy of the list that was handed over last, and which turns end where in it."""
-
-    items: list[Any] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    turns: list[str] = field(default_factory=list)
-
-    def common(self, body: list[Any]) -> int:
-        """Return how many items at its beginning are as they were."""
-        if len(body) >= len(self.items) and self.items == body[: len(self.items)]:
-            return len(self.items)
-        pairs = enumerate(zip(self.items, body, strict=False))
-        differs = next((i for i, (one, other) in pairs if one != other), None)
-        return min(len(self.items), len(body)) if differs is None else differs
-
-    def places(self, common: int) -> Iterator[tuple[int, str]]:
-        """Yield the turns that end within so many items, and where, the last one first."""
-        last = bisect_right(self.ends, common)
-        return ((self.ends[i], self.turns[i]) for i in range(last - 1, -1, -1))
-
-    def take(self, handed: _Handed, ends: list[tuple[int, str]]) -> None:
-        """Take another list in its place. Args: ends: where its further turns end."""
-        last = bisect_right(self.ends, handed.end)
-        self.items[handed.common :] = map(exact_copy, handed.body[handed.common :])
-        self.ends[last:] = [end for end, _ in ends]
-        self.turns[last:] = [turn for _, turn in ends]
-
-
-class _Exactly:
-    """A number that is told from a truth value of the same worth."""
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self._value) and other == self._value
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def exact_copy(value: Any) -> Any:
-    """Return a copy that equals what it was made of, and nothing else that JSON tells apart."""
-    if type(value) is dict:
-        return {key: exact_copy(inner) for key, inner in value.items()}
-    if type(value) is list:
-        return [exact_copy(inner) for inner in value]
-    if type(value) in (bool, int, float):
-        return _Exactly(value) if value in (0, 1) else value
-    return value if value is None or type(value) is str else copy.deepcopy(value)

@@ -461,6 +461,18 @@ def test_a_bad_message_is_named(chat, content, code, where):
     assert chat.store.read("c") == before
 
 
+def test_one_list_in_two_forms(chat):
+    """The same items mean something else in another form: they are read anew."""
+    results = {"type": "tool_result", "tool_use_id": "t", "content": "found"}
+    use = {"type": "tool_use", "id": "t", "name": "look", "input": {}}
+    listed = [user("Look"), {"role": "assistant", "content": [use]}]
+    listed += [{"role": "user", "content": [results]}, bot("There")]
+    assert len(chat.sync(listed, format="anthropic").turns) == 1
+
+    assert len(chat.sync(listed, format="openai").turns) == 2
+    assert chat.sync(listed, format="anthropic").turns == []
+
+
 def test_words_that_are_not_known(chat):
     """A list that is none, a form and a wish that nobody knows."""
     with pytest.raises(TypeError, match="a list"):
