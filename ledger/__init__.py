@@ -18,8 +18,10 @@ from ledger._version import __version__
 
 if TYPE_CHECKING:
     from ledger import aio, errors, merging
-    from ledger.conversation import Conversation, open
+    from ledger.conversation import Conversation
     from ledger.errors import LedgerError
+    from ledger.memories import memory
+    from ledger.opening import open
     from ledger.recovery import resume_all
     from ledger.sources.exporting import export_json, export_markdown
     from ledger.sources.importing import import_conversations
@@ -70,9 +72,10 @@ _PLACES = {
     "import_conversations": "ledger.sources.importing",
     "keep": "ledger.turns.content",
     "last_turns": "ledger.views",
+    "memory": "ledger.memories",
     "merging": "ledger.merging",
     "only": "ledger.views",
-    "open": "ledger.conversation",
+    "open": "ledger.opening",
     "pipeline": "ledger.views",
     "program": "ledger.turns.decorating",
     "remember": "ledger.turns.helping",
@@ -105,6 +108,7 @@ __all__ = [
     "import_conversations",
     "keep",
     "last_turns",
+    "memory",
     "merging",
     "only",
     "open",

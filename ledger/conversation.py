@@ -7,7 +7,6 @@ continues from and which program answers; the memory is the log's.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,17 +17,14 @@ from typing import Any
 
 from ledger.errors import TurnUnknown
 from ledger.maker import Maker
-from ledger.records import ids, kinds, redacting
+from ledger.records import kinds
 from ledger.records.kinds import NewRecord
-from ledger.records.redacting import Redact
-from ledger.stores.resolve import store_for
 from ledger.stream import Stream
+from ledger.syncing import Moved, Synced, Syncer, wish_of
 from ledger.turn import Turn, outcome_of
 from ledger.turns import (
-    approving,
     commands,
     loops,
-    programs,
     receipts,
     resuming,
     running,
@@ -36,116 +32,17 @@ from ledger.turns import (
     telling,
 )
 from ledger.turns.attachments import Attachment, lowered
-from ledger.turns.helping import Remembering
-from ledger.turns.judging import judge_for
 from ledger.turns.log import Log
 from ledger.turns.receipts import Receipt
 from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, Start, TurnLike, View
-from ledger.turns.world import SYSTEM
 from ledger.views import History, Lineage, Rule, drawing, rules
-from ledger.views.place import Cursor, Sends
+from ledger.views.place import Cursor
 from ledger.views.rules import Chooser
 
 WAIT_S = 0.25
 """How long a queued send waits before it looks again: a holder may have died, or it was cancelled."""
-
-
-def open(
-    id: str | None = None,
-    program: Callable[..., Any] | None = None,
-    *,
-    store: Any = None,
-    context: Rule | Chooser | None = None,
-    sends: Sends = "queue",
-    rename: Mapping[str, str] | None = None,
-    earlier_without: Sequence[str] = (),
-    approve: approving.Rule | None = None,
-    remembers: Mapping[Any, Any] | None = None,
-    redact: Redact | Sequence[Redact] | None = None,
-    **settings: Any,
-) -> Conversation:
-    """Open a conversation by id, again or for the first time. Nothing is written by opening.
-
-    Args: id: 1 to 200 letters, digits, `.`, `_`, `-`; None: a new one. program: a callable whose
-    parameters are the inputs and whose return value is the answer; None: a ledger to read and
-    record into. store: None: this process's memory; a folder; or a store. context: which earlier
-    turns the next turn is shown: `all_turns()`, `last_turns(n)`, `within(...)`, `only(...)`,
-    `compacted(...)`, a `pipeline(...)` of them, or a function of earlier turns that gives those to show.
-    sends: what a send does while the turn before it runs: `queue` waits, `refuse` raises
-    conversation-busy, `branch` goes beside it. rename: parameter of the program -> name the field is
-    recorded under. earlier_without: outputs of the program, `reasoning` or `calls`, that earlier turns
-    lack. approve: which tool calls a person is asked
-    about first: `changes`, `all`, a list of tool names and paths (`answer/refund`), or a function that is
-    asked at once and answers True, False, a reason to refuse, or None to wait for a person. remembers: what
-    helpers remember (`ledger.remember`): helper -> `conversation`, `turn` or `remember(...)`; and
-    conversations that may be used inside turns -> `own`. redact: a text -> the text that may be kept, or
-    several such functions, applied in order: to every text of a value before it is written. settings: what
-    programs find in `current().settings`; recorded are `lm`, when it is text, and those the program declares.
-    Raises: conversation-id; conversation-opaque; conversation-content: the store would keep a field that
-    may not be kept; TypeError for a program, store or `sends` that cannot be one.
-    Not promised: that the conversation exists; a first turn makes it.
-    """
-    if sends not in ("queue", "refuse", "branch"):
-        raise ValueError(f"sends is 'queue', 'refuse' or 'branch', not {sends!r}")
-    rule = rules.of(context)
-    name = ids.check_conversation(id if id is not None else SYSTEM.turn_id())
-    if program is None and rename:
-        raise TypeError("rename maps the parameters of a program, and there is none")
-    if isinstance(earlier_without, str):
-        raise TypeError(f"earlier_without is a list of names, not {earlier_without!r}")
-    approving.check(approve)
-    check_settings(settings)
-    answering = programs.Program(program, rename=rename) if program is not None else None
-    if answering is not None:
-        answering.check_sendable()
-    masking = redacting.of(redact)
-    log = Log(store_for(store), name, masking)
-    view = View(
-        name,
-        answering,
-        rule=rule,
-        sends=sends,
-        settings=settings,
-        earlier_without=earlier_without,
-        judge=judge_for(log, SYSTEM),
-        approve=approve,
-        remembering=Remembering.of(remembers or {}),
-        redact=masking,
-    )
-    chat = Conversation(log, view)
-    if answering is not None:
-        chat._maker.check_content(answering.description, answering.keep)
-    return chat
-
-
-_NAMES = (
-    "store",
-    "context",
-    "sends",
-    "rename",
-    "earlier_without",
-    "approve",
-    "remembers",
-    "redact",
-    "program",
-)
-
-
-def check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that are most likely meant as something else: a misspelt `approve` asks nobody.
-
-    Raises: TypeError naming what was meant.
-    """
-    for name in settings:
-        meant = difflib.get_close_matches(name, _NAMES, n=1, cutoff=0.8)
-        if meant:
-            raise TypeError(
-                f"there is no {name!r}; is {meant[0]!r} meant? No setting is called so like it"
-            )
-        if name in ("results", "rerun"):
-            raise TypeError(f"{name!r} is said of one turn: turn.resume({name}=...)")
 
 
 class Conversation:
@@ -159,6 +56,7 @@ class Conversation:
         self._view = view
         self._world = view.world
         self._maker = Maker(log, view)
+        self._syncer = Syncer(log)
 
     @property
     def id(self) -> str:
@@ -202,14 +100,17 @@ class Conversation:
         return None if at is None else self._turn(at)
 
     @head.setter
-    def head(self, turn: TurnLike) -> None:
+    def head(self, turn: TurnLike | None) -> None:
         self.set_head(turn)
 
-    def set_head(self, turn: TurnLike) -> None:
-        """Make a turn the head for everyone who opens the conversation; this view continues from it."""
-        target = self._view.find(self._log.read(), turn)
+    def set_head(self, turn: TurnLike | None) -> None:
+        """Make a turn the head for everyone who opens the conversation; this view continues from it.
+
+        Args: turn: None: the place before the first turn: the next one starts a line of its own.
+        """
+        target = None if turn is None else self._view.find(self._log.read(), turn)
         self._log.append(lambda h: commands.move_head(h, target, now=self._world.now()))
-        self._view.cursor = Cursor.exactly(target)
+        self._view.cursor = Cursor.start() if target is None else Cursor.exactly(target)
 
     def heads(self) -> list[Turn]:
         """Return the leaves of the tree, newest first, without failed and merged ones."""
@@ -417,6 +318,39 @@ class Conversation:
             inputs, outputs, parent=parent, model=model, usage=usage, saw=saw, messages=messages
         )
         return self._make(making)
+
+    def sync(
+        self,
+        messages: Any,
+        *,
+        format: str | None = None,
+        moved: Moved = "refuse",
+        expect: TurnLike | EllipsisType | None = ...,
+        model: str | None = None,
+        usage: Mapping[str, int] | None = None,
+    ) -> Synced[Turn]:
+        """Hand over a whole list of messages, as frameworks do each time; what it has that is new is recorded.
+
+        The list is cut into turns and followed as far as the turns that are known say the same. The rest is
+        recorded behind them, in one append: a list that goes on gives new turns; one that departs (an edit,
+        another answer) gives a branch, and what was there stays; one that says nothing new gives nothing.
+        This view then stands on the list's last whole turn, and what follows it is not recorded yet.
+        Leading system and developer messages are not compared: changed ones are no edit, and are kept with
+        the next new turn.
+        Args: messages: the whole list, the first message first; objects that have `model_dump` are taken as
+        what it gives. format: whose form it has: `openai`, `openai-responses`, `anthropic`, `pydantic-ai`;
+        None: neutral. moved: what to do when others added turns behind the one that the list goes on from:
+        `refuse`, or keep both: `branch`. expect: the turn that is to be the newest there (None: none);
+        left out: the one that this view's last turn or list made it stand on, if there was one. model,
+        usage: of the newest turn, when it is new.
+        Returns: the new turns, the turn the view stands on, the messages behind it, and whether it branched.
+        Raises: conversation-moved, and conversation-busy for a turn that runs there, unless `moved` is
+        `branch`. import-invalid, record-invalid, naming the message; store errors. Nothing is recorded then.
+        Not promised: that a list which lacks its first messages is known again: it begins a line of its own.
+        """
+        self._view.refuse_nested()
+        wish = wish_of(messages, format, moved, expect=expect, model=model, usage=usage)
+        return self._syncer.sync(self._view, wish).map(self._turn)
 
     def merge(
         self,

@@ -92,11 +92,11 @@ class SignatureChanged(LedgerError):
 
     def message(self) -> str:
         accept = f"accept it with earlier_without={list(self.earlier_without)!r}, "
-        return (
-            f"{self.program}: its earlier turns in this conversation have other inputs or outputs: "
-            f"{self.differences}; {accept if self.earlier_without else ''}map names with `rename`, "
-            "continue from a turn that fits, or start another conversation"
+        told = (
+            f"{self.program}: its earlier turns in this conversation have other inputs or outputs"
         )
+        told = f"{told}: {self.differences}; {accept if self.earlier_without else ''}map names with"
+        return f"{told} `rename`, continue from a turn that fits, or start another conversation"
 
 
 @dataclass(eq=False)
@@ -126,11 +126,8 @@ class ContentRefused(LedgerError):
     """The store's class."""
 
     def message(self) -> str:
-        named = ", ".join(self.fields)
-        return (
-            f"{named} may not be kept, and {self.store} keeps what a turn says; use an in-memory "
-            "store, or let it be kept; nothing was recorded"
-        )
+        told = f"{', '.join(self.fields)} may not be kept, and {self.store} keeps what a turn says"
+        return f"{told}; use an in-memory store, or let it be kept; nothing was recorded"
 
 
 @dataclass(eq=False)
@@ -143,10 +140,8 @@ class Opaque(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return (
-            f"{self.program}: {self.field} {self.reason}, and a turn is kept as data by name; change "
-            "the program's parameters or their types"
-        )
+        told = f"{self.program}: {self.field} {self.reason}, and a turn is kept as data by name"
+        return f"{told}; change the program's parameters or their types"
 
 
 @dataclass(eq=False)
@@ -162,10 +157,8 @@ class Busy(LedgerError):
     state: str = "running"
 
     def message(self) -> str:
-        return (
-            f"conversation {self.conversation}: turn {self.turn} is {self.state}; wait for it, "
-            'continue from another turn, or send with sends="branch"'
-        )
+        told = f"conversation {self.conversation}: turn {self.turn} is {self.state}"
+        return f'{told}; wait for it, continue from another turn, or send with sends="branch"'
 
 
 @dataclass(eq=False)
@@ -187,6 +180,23 @@ class BusyWaiting(Busy):
 
 
 @dataclass(eq=False)
+class HeadMoved(LedgerError):
+    """Raised when others added turns behind the one that a list of messages goes on from.
+
+    Next: read the turns and answer anew, or keep both with moved="branch".
+    """
+
+    code: ClassVar[str] = "conversation-moved"
+    conversation: str
+    expected: str | None
+    found: str | None
+
+    def message(self) -> str:
+        news = f"the newest turn is {self.found}, not {self.expected}"
+        return f'conversation {self.conversation}: {news}; read it, or sync with moved="branch"'
+
+
+@dataclass(eq=False)
 class Nested(LedgerError):
     """Raised when a turn would be made from inside a turn: it could wait for itself.
 
@@ -205,10 +215,8 @@ class Nested(LedgerError):
         told = f"no turn of conversation {self.conversation} is made inside turn {self.turn}"
         if self.inside in ("", self.conversation):
             return f"{told}: it could wait for itself; make it outside of programs"
-        return (
-            f"{told} of {self.inside}; to allow it, open {self.inside} with "
-            f'remembers={{<conversation {self.conversation}>: "own"}}'
-        )
+        allow = f'remembers={{<conversation {self.conversation}>: "own"}}'
+        return f"{told} of {self.inside}; to allow it, open {self.inside} with {allow}"
 
 
 @dataclass(eq=False)
@@ -248,10 +256,8 @@ class TurnWaiting(LedgerError):
     def message(self) -> str:
         asked = ", ".join(_asked_about(question) for question in self.questions[:5])
         about = f" (about {asked})" if asked else ""
-        return (
-            f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person{about}; "
-            "approve or deny each, then resume the turn"
-        )
+        told = f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person{about}"
+        return f"{told}; approve or deny each, then resume the turn"
 
 
 def _asked_about(question: Any) -> str:
@@ -332,10 +338,8 @@ class RequestMismatch(LedgerError):
     request_id: str
 
     def message(self) -> str:
-        return (
-            f"request {self.request_id!r} was already taken as turn {self.turn}, with other inputs; "
-            "use a new request id"
-        )
+        told = f"request {self.request_id!r} was already taken as turn {self.turn}"
+        return f"{told}, with other inputs; use a new request id"
 
 
 @dataclass(eq=False)
@@ -375,10 +379,8 @@ class RecordTooLarge(LedgerError):
     limit_bytes: int
 
     def message(self) -> str:
-        return (
-            f"a record of {self.size_bytes:,} bytes is over the limit of {self.limit_bytes:,}; "
-            "keep large content as an attachment; nothing was stored"
-        )
+        told = f"a record of {self.size_bytes:,} bytes is over the limit of {self.limit_bytes:,}"
+        return f"{told}; keep large content as an attachment; nothing was stored"
 
 
 @dataclass(eq=False)
@@ -467,14 +469,10 @@ class StoreConflict(LedgerError):
 
     def message(self) -> str:
         if self.expected == self.found:
-            return (
-                f"conversation {self.conversation} was deleted and made anew since it was read; "
-                "read again and decide again"
-            )
-        return (
-            f"conversation {self.conversation} holds {self.found} records, not {self.expected}; "
-            "read again and retry"
-        )
+            what = "was deleted and made anew since it was read; read again and decide again"
+        else:
+            what = f"holds {self.found} records, not {self.expected}; read again and retry"
+        return f"conversation {self.conversation} {what}"
 
 
 @dataclass(eq=False)
@@ -582,9 +580,8 @@ class StoreCorrupt(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return (
-            f"{self.where}, record {self.seq}: {self.reason}; run `turn-ledger verify` to see all"
-        )
+        told = f"{self.where}, record {self.seq}: {self.reason}"
+        return f"{told}; run `turn-ledger verify` to see all"
 
 
 @dataclass(eq=False)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from typing import Any
 
-from ledger.conversation import Conversation, open
+from ledger.conversation import Conversation
 from ledger.errors import LedgerError, StoreUnsupported
+from ledger.opening import open
 from ledger.stores.resolve import store_for
 from ledger.turn import Turn
 from ledger.turns import loops, resuming

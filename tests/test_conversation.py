@@ -683,6 +683,18 @@ def test_setting_the_head_to_the_head_writes_nothing(chat, store):
     assert len(store.read("alex")) == before
 
 
+def test_a_conversation_begun_anew(chat, store):
+    """With the head before the first turn, everyone's next turn starts a line; the old ones stay."""
+    chat.head = None
+    chat.head = None
+    fresh = ledger.open("alex", store=store)
+    assert (fresh.head, fresh.turns, len(fresh.all_turns())) == (None, [], 3)
+
+    assert fresh.record("anew", "a").parent is None
+    assert [t.ordinal for t in fresh.heads()] == [4, 3, 2]
+    assert len(fresh.entries("ledger", "cleared")) == 1
+
+
 def test_heads_are_the_leaves_newest_first(chat):
     """Every branch's end is a head."""
     assert [t.ordinal for t in chat.heads()] == [3, 2]

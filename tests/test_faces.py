@@ -7,12 +7,13 @@ import threading
 import pytest
 
 import ledger
-from ledger import aio, conversation, errors, merging, stream, turn
+from ledger import aio, conversation, errors, memories, merging, stream, turn
 
 PAIRS = [
     (conversation.Conversation, aio.Conversation),
     (turn.Turn, aio.Turn),
     (stream.Stream, aio.Stream),
+    (memories.Memory, aio.Memory),
 ]
 NEEDLESS = {"__await__", "__aenter__", "__aexit__", "__aiter__"}
 """What only code on a loop needs; its blocking twins have other names by the language's rule."""
@@ -47,6 +48,11 @@ def test_same_signatures(one, other):
 def test_open_is_the_same():
     """Both faces are opened with the same arguments."""
     assert parameters(ledger.open) == parameters(aio.open)
+
+
+def test_memory_is_the_same():
+    """Both faces of an agent's memory are made with the same arguments."""
+    assert parameters(ledger.memory) == parameters(aio.memory)
 
 
 def test_drain_is_the_same():

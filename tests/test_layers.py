@@ -14,8 +14,8 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 MEANING = {"errors", "records", "views"}
 TURNS = MEANING | {"formats", "turns.claims", "turns.commands", "turns", "stores.base"}
-SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "turn"}
-FACES = SHELL | {"conversation", "recovery", "aio"}
+SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "syncing", "turn"}
+FACES = SHELL | {"conversation", "opening", "recovery", "memories", "aio"}
 
 # What each place may see beside itself. A module belongs to the most exact place that names it. `turns` receives a
 # store by protocol (`stores.base`), never by class. `ledger/__init__.py` is no place: it may see everything.
@@ -34,9 +34,12 @@ SEES: dict[str, set[str]] = {
     "turn": TURNS,
     "stream": TURNS | {"turn"},
     "maker": TURNS | {"merging", "turn"},
+    "syncing": TURNS | {"maker"},
     "conversation": SHELL,
-    "recovery": SHELL | {"conversation"},
-    "aio": SHELL | {"conversation", "recovery"},
+    "opening": SHELL | {"conversation"},
+    "recovery": SHELL | {"conversation", "opening"},
+    "memories": SHELL | {"conversation", "opening"},
+    "aio": SHELL | {"conversation", "opening", "recovery", "memories"},
     "adapters": FACES,
     "catalog": FACES,
     "sources": FACES,
@@ -218,7 +221,7 @@ def test_a_breach_is_found(path, source, found):
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("__init__.py", "from ledger.conversation import open\nfrom ledger.cli import main"),
+        ("__init__.py", "from ledger.opening import open\nfrom ledger.cli import main"),
         (
             "views/place.py",
             "from .history import History\nfrom ..records.kinds import Turn\nimport msgspec, re",
@@ -231,7 +234,7 @@ def test_a_breach_is_found(path, source, found):
         ("stores/locks.py", "import filelock, portalocker, os"),
         ("stores/folder.py", "from datetime import UTC, datetime\ndatetime.now(UTC)"),
         ("cli/__init__.py", "import typer\nfrom ledger.sources import files"),
-        ("adapters/functai.py", "from functai import x\nfrom ledger.conversation import open"),
+        ("adapters/functai.py", "from functai import x\nfrom ledger.opening import open"),
     ],
 )
 def test_what_the_table_allows_is_no_breach(path, source):

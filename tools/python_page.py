@@ -16,7 +16,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = re.compile(r"(?:^|(?<!,)\s+)(?=(?:Args|Returns|Raises|Not promised)\b[^:.]{0,20}:\s)")
 WIDTH = 96
-INSIDE = frozenset({"add", "after_fork", "before_fork", "is_here", "kept", "proven"})
+INSIDE = frozenset(
+    {"add", "after_fork", "before_fork", "cleared", "is_here", "kept", "map", "proven"}
+)
 """Names without an underscore that are for other modules of the package only."""
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 SPECIAL = {
@@ -29,6 +31,9 @@ SPECIAL = {
 """How a special method is told among the names of the awaitable face."""
 RETURNED = [
     ("ledger.turns.current", "Running", "what `ledger.current()` gives"),
+    ("ledger.memories", "Memory", "what `ledger.memory` returns"),
+    ("ledger.memories", "MemoryTurn", "what `memory.turn` returns"),
+    ("ledger.syncing", "Synced", "what `chat.sync` returns"),
     ("ledger.formats.base", "Report", "what `import_conversations` returns"),
     ("ledger.formats.base", "Notes", "`report.notes`"),
     ("ledger.formats.base", "Skipped", "one of `report.notes.skipped`"),

@@ -26,9 +26,9 @@ from functools import partial
 from typing import Any
 
 import ledger.stores.folder  # noqa: F401 - loaded with the first folder, it would hold up the loop
-from ledger import conversation as blocking
-from ledger import recovery
+from ledger import opening, recovery
 from ledger.aio.conversation import Conversation, finish
+from ledger.aio.memories import Memory, memory
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
 from ledger.records.redacting import Redact
@@ -42,7 +42,18 @@ from ledger.views import Rule
 from ledger.views.place import Sends
 from ledger.views.rules import Chooser
 
-__all__ = ["Conversation", "Stream", "Turn", "chunks", "drain", "open", "read", "resume_all"]
+__all__ = [
+    "Conversation",
+    "Memory",
+    "Stream",
+    "Turn",
+    "chunks",
+    "drain",
+    "memory",
+    "open",
+    "read",
+    "resume_all",
+]
 
 
 def open(
@@ -65,7 +76,7 @@ def open(
     Args, Raises: as `ledger.open`.
     """
     return Conversation(
-        blocking.open(
+        opening.open(
             id,
             program,
             store=store,

@@ -14,6 +14,7 @@ from ledger import conversation as blocking
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
 from ledger.aio.waiting import Begun, changed, do, result, stop_begun, undone
+from ledger.syncing import Moved, Synced, wish_of
 from ledger.turn import TurnBase, outcome_of
 from ledger.turns import loops, resuming, stopping
 from ledger.turns.attachments import Attachment
@@ -80,8 +81,11 @@ class Conversation:
         found = await self._do(lambda: self._inner.head)
         return None if found is None else (await self._turns([found]))[0]
 
-    async def set_head(self, turn: TurnLike) -> None:
-        """Make a turn the head for everyone who opens the conversation; this view continues from it."""
+    async def set_head(self, turn: TurnLike | None) -> None:
+        """Make a turn the head for everyone who opens the conversation; this view continues from it.
+
+        Args: as `ledger.Conversation.set_head`.
+        """
         await self._do(lambda: self._inner.set_head(turn))
 
     async def heads(self) -> list[Turn]:
@@ -207,6 +211,25 @@ class Conversation:
             inputs, outputs, parent=parent, model=model, usage=usage, saw=saw, messages=messages
         )
         return await self._make(making)
+
+    async def sync(
+        self,
+        messages: Any,
+        *,
+        format: str | None = None,
+        moved: Moved = "refuse",
+        expect: TurnLike | EllipsisType | None = ...,
+        model: str | None = None,
+        usage: Mapping[str, int] | None = None,
+    ) -> Synced[Turn]:
+        """Hand over a whole list of messages, as frameworks do each time; what it has that is new is recorded.
+
+        Args, Returns, Raises: as `ledger.Conversation.sync`. The list is not to be changed meanwhile.
+        """
+        self._view.refuse_nested()
+        wish = wish_of(messages, format, moved, expect=expect, model=model, usage=usage)
+        synced = await self._do(lambda: self._inner._syncer.sync(self._view, wish))
+        return synced.map(self._turn)
 
     async def merge(
         self,

@@ -17,8 +17,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ledger.conversation import Conversation
-from ledger.conversation import open as open_conversation
 from ledger.errors import ConversationUnknown, LedgerError, TurnUnknown
+from ledger.opening import open as open_conversation
 from ledger.records import values
 from ledger.stores.folder import FolderStore
 from ledger.stores.verify import Report
@@ -184,7 +184,9 @@ def named_or_head(chat: Conversation, turn: str | None) -> Turn:
     """Return the turn a person names, or the head. Raises: turn-unknown."""
     found = chat.head if turn is None else named(chat, turn)
     if found is None:
-        raise TurnUnknown(conversation=chat.id, turn="head", reason="is none: it has no turns yet")
+        raise TurnUnknown(
+            conversation=chat.id, turn="head", reason="is none: no turns yet, or begun anew"
+        )
     return found
 
 

@@ -35,7 +35,7 @@ from ledger.cli.reader import while_read
 from ledger.cli.running import beginning, standing
 from ledger.cli.screen import Screen
 from ledger.conversation import Conversation
-from ledger.conversation import open as open_conversation
+from ledger.opening import open as open_conversation
 from ledger.records import kinds
 from ledger.recovery import resume_all
 from ledger.turn import Turn

@@ -6,6 +6,7 @@ new turn, derived from the source for an imported one), so this module has no cl
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from ledger.errors import ConversationIdInvalid
@@ -36,6 +37,55 @@ def check_conversation(conversation: object) -> str:
 def reserved_on_windows(conversation: str) -> bool:
     """Say whether Windows keeps this name for a device, or drops its last character."""
     return bool(_RESERVED.fullmatch(conversation)) or conversation.endswith(".")
+
+
+_AWKWARD, _LONG = "k__", "h__"
+"""How a key begins that cannot stand for itself: by its first sign, by its length. No other has `__`."""
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789.-")
+_ESCAPED = re.compile(r"_([0-9a-f]{2})")
+
+
+def of_key(key: object) -> str:
+    """Return the conversation id of any text but the empty one: always the same, and no other text's.
+
+    Small letters, digits, `-` and `.` stand for themselves, each other byte of its UTF-8 as `_` and two hex
+    digits; so no two keys differ by case alone. A key whose id would be longer than 200 is known by its
+    hash, and `key_of` cannot tell it.
+    Raises: conversation-id: it is no text, or empty.
+    """
+    if not isinstance(key, str) or not key:
+        reason = "is empty" if key == "" else "is not text"
+        raise ConversationIdInvalid(conversation=str(key)[:60], reason=reason)
+    data = str.__str__(key).encode("utf-8", "surrogatepass")
+    found = escaped(data)
+    return found if len(found) <= 200 else _LONG + hashlib.sha256(data).hexdigest()
+
+
+def escaped(data: bytes) -> str:
+    """Return the id of a key's bytes, however long."""
+    signs = [chr(byte) if byte in _PLAIN else f"_{byte:02x}" for byte in data]
+    if signs[-1] == ".":
+        signs[-1] = "_2e"
+    if reserved_on_windows("".join(signs)):
+        signs[0] = f"_{data[0]:02x}"
+    found = "".join(signs)
+    return found if found[0].isalnum() else _AWKWARD + found
+
+
+def key_of(conversation: str) -> str | None:
+    """Return the text whose conversation id this is; None: it is no key's, or a long key's hash."""
+    signs = conversation.removeprefix(_AWKWARD)
+    data = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), signs).encode("latin-1", "replace")
+    try:
+        key = data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return None
+    return key if data and escaped(data) == conversation else None
+
+
+def is_long_key(conversation: str) -> bool:
+    """Say whether a conversation id is the hash of a long key."""
+    return bool(re.fullmatch(_LONG + "[0-9a-f]{64}", conversation))
 
 
 def is_turn(value: object) -> bool:

@@ -27,7 +27,7 @@ from ledger.errors import (
 from ledger.records import canonical, kinds, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.views import History, Shown, signature, states, summaries
-from ledger.views.nodes import SUMMARY, Node
+from ledger.views.nodes import CLEARED, SUMMARY, Node
 from ledger.views.signature import Described
 from ledger.views.states import Dead
 from ledger.views.summaries import Wanted
@@ -363,10 +363,15 @@ def summarize(
     return entry(plugin, kind, wanted.data(text, made_by), now=now, turn=turns[-1])
 
 
-def move_head(history: History, turn: str, *, now: datetime) -> list[NewRecord]:
-    """Make a turn the head, for everyone; nothing when it is the head already."""
+def move_head(history: History, turn: str | None, *, now: datetime) -> list[NewRecord]:
+    """Make a turn the head, for everyone; nothing when it is the head already.
+
+    Args: turn: None: the place before the first turn, so that the next one starts a line of its own.
+    """
     if history.head == turn:
         return []
+    if turn is None:
+        return entry(*CLEARED, None, now=now)
     return [new("head", times.to_text(now), turn=turn)]
 
 

@@ -497,13 +497,23 @@ class Record(Making):
         return self.view.done(history, self._named, reason), None
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
-        self._sent.parent = parent
         entries: list[int] = []
         if self._saw is None:
             shown = history.shown(parent, self.view.rule)
             saw, entries = shown.saw, shown.entries
         else:
             saw = [{"call": self.view.find(history, turn)} for turn in self._saw]
+        return self.records(history, parent, saw, entries)
+
+    def records(
+        self,
+        history: History,
+        parent: str | None,
+        saw: list[dict[str, Any]],
+        entries: list[int] | None = None,
+    ) -> list[NewRecord]:
+        """Return its records under a parent. Args: saw, entries: what it was shown, as records have it."""
+        self._sent.parent = parent
         return commands.record(
             history,
             self._sent,

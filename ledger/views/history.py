@@ -19,7 +19,7 @@ from typing import Any, Self
 from ledger.records import kinds
 from ledger.records.messages import Message
 from ledger.views import branches, context, exchange, lineage, place, states
-from ledger.views.nodes import SUMMARY, Node, Step, Tree, reads
+from ledger.views.nodes import CLEARED, SUMMARY, Node, Step, Tree, reads
 from ledger.views.rules import Rule
 from ledger.views.summaries import Summary
 
@@ -282,6 +282,8 @@ def _entry(tree: Tree, record: kinds.Entry, seq: int) -> None:
     tree.kept.setdefault(name, []).append(record)
     if name == SUMMARY:
         tree.summaries[seq] = record
+    elif name == CLEARED:
+        tree.head, tree.cleared = None, seq
 
 
 _FOLD: dict[type, Callable[[Tree, Any, int], None]] = {

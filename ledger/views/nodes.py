@@ -32,6 +32,12 @@ Step = (
 
 SUMMARY = ("ledger", "summary")
 """The plugin and kind of the entries that are summaries."""
+INSTRUCTIONS = ("ledger", "instructions")
+"""Of those that say which instructions came with a turn, where others were in force."""
+LEFT = ("ledger", "left")
+"""Of those that keep the messages behind a turn (none: before the first) that made no whole turn."""
+CLEARED = ("ledger", "cleared")
+"""Of those that move the head before the first turn."""
 
 
 class Node:
@@ -155,7 +161,9 @@ class Tree:
         """The ids of all turns in log order. It grows with the log; do not change it."""
         self.roots: list[str] = []
         self.head: str | None = None
-        """The latest turn, or the turn to which the head was moved since."""
+        """The latest turn, or the turn to which the head was moved since; None: before the first."""
+        self.cleared = 0
+        """The place of the last record that moved the head before the first turn; 0: there is none."""
         self.programs: dict[str, kinds.Program] = {}
         """By version; the first record of each counts."""
         self.requests: dict[str, str] = {}

@@ -106,6 +106,23 @@ def test_summaries_and_steps_are_valid():
     assert_valid(lines)
 
 
+def test_lists_that_are_handed_over_are_valid():
+    """Turns of a list, changed instructions, what is left over, a long key, and a head before the first turn."""
+    store = ledger.MemoryStore()
+    memory = ledger.memory(store, format="openai")
+    exchange = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    memory.save("x" * 300, [{"role": "system", "content": "one"}, *exchange])
+    memory.save(
+        "x" * 300, [{"role": "system", "content": "two"}, *exchange, *exchange, exchange[0]]
+    )
+    memory.clear("x" * 300)
+
+    lines = lines_of(store, store.conversations()[0])
+    kinds = [line["entry"] for line in lines if line["kind"] == "entry"]
+    assert kinds == ["key", "instructions", "left", "cleared"]
+    assert_valid(lines)
+
+
 def test_every_kind_that_we_write_is_valid():
     """Turns sent, failed, recorded, merged, renamed and retried; head, title and entries: each line."""
     store = ledger.MemoryStore()

@@ -14,6 +14,7 @@ from ledger.errors import LedgerError
 BASES = {errors.LedgerError, errors.StoreFailure}
 CODES = {
     "conversation-id",
+    "conversation-moved",
     "conversation-content",
     "conversation-opaque",
     "conversation-signature",

@@ -165,7 +165,9 @@ def raises(message: str) -> str:
     try:
         return ledger.current().tool("pay", {"order": 7}, lambda: 1 / 0, effects="changes")
     except ZeroDivisionError:
-        return "sorry" if message == "hi" else os.kill(os.getpid(), signal.SIGKILL)
+        if message != "hi":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "sorry"
 
 
 def test_a_tool_that_raised_says_what_it_was_given(tmp_path):

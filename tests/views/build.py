@@ -169,6 +169,7 @@ _others = st.one_of(
         st.sampled_from(["x", "y"]),
         st.one_of(NAMES, st.none()),
     ),
+    st.builds(lambda: new("entry", plugin="ledger", entry="cleared", data=None)),
     st.builds(lambda version: new("program", version=version), st.sampled_from(["v1", "v2"])),
     st.sampled_from(
         [

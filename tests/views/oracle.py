@@ -90,6 +90,8 @@ def head(records: list[Record]) -> str | None:
         record = records[i]
         if known(record, "turn") and start(records, record["turn"]) == i:
             return str(record["turn"])
+        if known(record, "entry") and (record["plugin"], record["entry"]) == ("ledger", "cleared"):
+            return None
         if known(record, "head"):
             begun = start(records, record["turn"])
             if begun is not None and begun < i:

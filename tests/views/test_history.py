@@ -169,6 +169,18 @@ def test_the_head_is_the_latest_turn_or_where_it_was_moved():
     assert history.turns == ["a", "b", "c"]
 
 
+def test_the_head_may_be_before_the_first_turn():
+    """A `cleared` entry moves the head before the first turn, until there is a turn or the head is moved."""
+    cleared = build.new("entry", plugin="ledger", entry="cleared", data=None)
+    history = History.of([*build.line("a", "b"), cleared])
+    assert (history.head, history.turns, history.heads()) == (None, [], ["b"])
+
+    history.extend([build.turn("c", None)])
+    assert history.turns == ["c"]
+    history.extend([cleared, build.new("head", turn="b")])
+    assert history.turns == ["a", "b"]
+
+
 def test_an_empty_log_has_no_head():
     """A conversation without records has no turns and no head, and a new turn is its first."""
     history = History.of([])

@@ -1,0 +1,143 @@
+"""An agent's memory, awaitable: each verb is the blocking one, done by threads and awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ledger import memories
+from ledger.aio.conversation import Conversation
+from ledger.aio.turn import Turn
+from ledger.aio.waiting import changed, do
+from ledger.conversation import WAIT_S
+from ledger.memories import Busy, MemoryTurnBase
+from ledger.turn import TurnBase
+from ledger.turns import loops
+from ledger.turns.loops import over
+from ledger.turns.pool import in_pool
+
+T = TypeVar("T")
+
+
+def memory(store: Any = None, *, format: str | None = None, busy: Busy = "queue") -> Memory:
+    """Return the memory of an agent, kept in a store, awaitable. Args, Raises: as `ledger.memory`."""
+    return Memory(memories.memory(store, format=format, busy=busy))
+
+
+class Memory:
+    """The conversations of an agent, each by an id of any text (`user:42`), awaitable. Tasks may share it.
+
+    As `ledger.memory(...)` gives; made by `ledger.aio.memory`.
+    """
+
+    def __init__(self, inner: memories.Memory) -> None:
+        self._inner = inner
+        self.store = inner.store
+        """The store it is kept in."""
+
+    async def get(self, id: str | None) -> list[Any] | None:
+        """Return the list that was saved last; None: there is none, or it was cleared since."""
+        return await self._do(id, lambda: self._inner.get(id)) if id else None
+
+    async def save(self, id: str | None, messages: Any) -> None:
+        """Keep a whole list. Raises: as the blocking one. The list is not to be changed meanwhile."""
+        if id:
+            await self._do(id, lambda: self._inner.save(id, messages))
+
+    async def load(self, id: str | None) -> list[Any]:
+        """Return all messages of a conversation; none of one that is new, or was cleared."""
+        return await self._do(id, lambda: self._inner.load(id)) if id else []
+
+    async def append(
+        self,
+        id: str | None,
+        messages: Any,
+        *,
+        model: str | None = None,
+        usage: Mapping[str, int] | None = None,
+    ) -> list[Turn]:
+        """Record what a turn added, once it succeeded. Returns, Raises: as the blocking one."""
+        if not id:
+            return []
+        await self._until_free(id)
+        inner = self._inner
+        made = await self._do(id, lambda: inner._append(id, messages, model, usage))
+        return self._turns(id, made)
+
+    async def clear(self, id: str | None) -> None:
+        """Begin anew: from now on there is nothing to load. Nothing is deleted."""
+        if id:
+            await self._do(id, lambda: self._inner.clear(id))
+
+    def turn(self, id: str | None, *, history: Any = None) -> MemoryTurn:
+        """Return one turn to be made by code of your own, for `async with`.
+
+        Args, Raises: as the blocking one. A task that is cancelled while it waits, or makes the turn,
+        records nothing.
+        """
+        return MemoryTurn(self, id, history)
+
+    def conversation(self, id: str) -> Conversation:
+        """Return the conversation of an id, awaitable, for all that is not said here."""
+        return Conversation(self._inner.conversation(id))
+
+    async def ids(self) -> list[str]:
+        """Return the ids that conversations in the store were made by here, sorted."""
+        loops.settle(self.store, asyncio.get_running_loop())
+        job = in_pool(self._inner.ids)
+        await over(job)
+        return job.result()
+
+    # -- inside
+
+    async def _do(self, id: str, work: Callable[[], T]) -> T:
+        return await do(self._inner._chat(id)._log, work)
+
+    async def _until_free(self, id: str) -> None:
+        while not await self._do(id, lambda: self._inner._is_free(id)):
+            await changed(self._inner._chat(id)._log, WAIT_S)
+
+    def _turns(self, id: str, made: Sequence[TurnBase]) -> list[Turn]:
+        chat = Conversation(self._inner._chat(id))
+        return [chat._turn(turn.id) for turn in made]
+
+
+class MemoryTurn(MemoryTurnBase):
+    """One turn of an agent's loop, for `async with`. Made by `Memory.turn`."""
+
+    def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
+        super().__init__(memory._inner, id, history)
+        self._awaiting = memory
+        self.turns: list[Turn] = []
+        """What was recorded of it, when `async with` is left: one turn, usually."""
+
+    async def __aenter__(self) -> Self:
+        if self._id is None:
+            return self
+        self._queued = self._memory._queued(self._id)
+        try:
+            await over(self._queued.free)
+            await self._awaiting._until_free(self._id)
+            await self._awaiting._do(self._id, self._begin)
+        except BaseException:
+            self._queued.end()
+            raise
+        self._queued.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._id is None or self._queued is None:
+            return
+        try:
+            if kind is None:
+                made = await self._awaiting._do(self._id, self._store)
+                self.turns = self._awaiting._turns(self._id, made)
+        finally:
+            self._queued.end()

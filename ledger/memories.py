@@ -1,0 +1,324 @@
+"""An agent's memory: conversations by ids of any text, as lists of messages in the agent's own form.
+
+Three faces over `chat.sync`, for three kinds of agents: `turn` for a loop of one's own, `load`, `append` and
+`clear` for one that says what a turn added, `get` and `save` for one that hands over all it has.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, get_args
+
+from ledger.conversation import WAIT_S, Conversation
+from ledger.errors import StoreUnsupported
+from ledger.formats import dialects
+from ledger.formats.converting import Dialect
+from ledger.formats.handed import exact_copy
+from ledger.opening import open
+from ledger.records import ids, kinds
+from ledger.records.kinds import NewRecord
+from ledger.records.messages import Message
+from ledger.stores.resolve import store_for
+from ledger.syncing import Wish, reader
+from ledger.turn import Turn
+from ledger.turns import commands, loops
+from ledger.turns.log import Log
+from ledger.turns.queueing import Queued
+from ledger.turns.view import View
+from ledger.views import History, transcript
+from ledger.views.nodes import LEFT
+from ledger.views.place import Cursor, nearest_done
+
+Busy = Literal["queue", "refuse"]
+"""What a turn does while another one of its conversation is made."""
+MOST_OPEN = 32
+"""How many conversations a memory keeps open; one that is used again later is read again."""
+KEY = ("ledger", "key")
+"""The plugin and kind of the entry that keeps a key which its conversation's id cannot tell."""
+
+
+def memory(store: Any = None, *, format: str | None = None, busy: Busy = "queue") -> Memory:
+    """Return the memory of an agent, kept in a store.
+
+    Args: store: as for `open`. format: whose form messages have: `openai`, `openai-responses`, `anthropic`
+    (the list alone: the instructions are given to each call), `pydantic-ai`; None: neutral. busy: what a
+    turn does while another one of its conversation is made: `queue` waits for it, `refuse` raises
+    conversation-busy.
+    Raises: ValueError, TypeError.
+    """
+    return Memory(store, format=format, busy=busy)
+
+
+class Memory:
+    """The conversations of an agent, each by an id of any text (`user:42`). Threads may share it.
+
+    No id (None or the empty text) is a call on its own: nothing is loaded and nothing is stored. The turns
+    are those of an ordinary conversation, `conversation(id)`.
+    """
+
+    def __init__(
+        self, store: Any = None, *, format: str | None = None, busy: Busy = "queue"
+    ) -> None:
+        if busy not in get_args(Busy):
+            raise ValueError(f"busy is 'queue' or 'refuse', not {busy!r}")
+        self.store = store_for(store)
+        """The store it is kept in."""
+        self._dialect = None if format is None else dialects.named(format)
+        self._busy = busy
+        self._lock = threading.Lock()
+        self._opened: OrderedDict[str, Conversation] = OrderedDict()
+
+    # -- all that was said
+
+    def get(self, id: str | None) -> list[Any] | None:
+        """Return the list that was saved last; None: there is none, or it was cleared since.
+
+        What others recorded since in the same conversation is in it. Raises: store errors.
+        """
+        return None if not id else self._list(id) or None
+
+    def save(self, id: str | None, messages: Any) -> None:
+        """Keep a whole list: record the turns that are new, and keep what is behind the last whole turn.
+
+        A list that departs from what is known makes a branch, and is what `get` gives from now on; what
+        was there stays, as a branch of its own. So of two that are saved at once both are kept.
+        Raises: import-invalid, record-invalid, naming the message; store errors.
+        """
+        if id:
+            self._sync(id, Wish(messages, self._dialect, "branch", keep=True))
+
+    # -- turn by turn
+
+    def load(self, id: str | None) -> list[Any]:
+        """Return all messages of a conversation; none of one that is new, or was cleared."""
+        return [] if not id else self._list(id)
+
+    def append(
+        self,
+        id: str | None,
+        messages: Any,
+        *,
+        model: str | None = None,
+        usage: Mapping[str, int] | None = None,
+    ) -> list[Turn]:
+        """Record what a turn added, once it succeeded: the user's message, the replies, the tool rounds.
+
+        It goes behind what is there then. While a program's turn runs there, it waits or refuses, as
+        `busy` says. Returns: the turns it made: usually one.
+        Raises: record-invalid: the turn has no answer; import-invalid, conversation-busy, store errors.
+        """
+        if not id:
+            return []
+        while not self._is_free(id):
+            self._chat(id)._log.wait(WAIT_S)
+        return self._append(id, messages, model, usage)
+
+    def clear(self, id: str | None) -> None:
+        """Begin anew: from now on there is nothing to load. Nothing is deleted.
+
+        The old turns stay as a line of their own; `conversation(id).head = turn` brings one back. To take out
+        what was said use `forget`, or delete the conversation in its store.
+        """
+        if id:
+            chat = self._chat(id)
+            now = chat._world.now
+            chat._log.append(lambda history: _cleared(history, now()))
+
+    # -- a loop of one's own
+
+    def turn(self, id: str | None, *, history: Any = None) -> MemoryTurn:
+        """Return one turn to be made by code of your own: what is in its list at the end is recorded.
+
+            with memory.turn("user:42") as turn:
+                turn.messages.append({"role": "user", "content": "Hi"})
+                turn.messages.append(ask(turn.messages))
+
+        `turn.messages` begins with all that was said. When `with` is left by an exception nothing is
+        recorded. Others of this process that begin a turn there meanwhile wait or are refused, as `busy`
+        says; what other processes added meanwhile stays, and the turn is then a branch beside it.
+        Args: history: the messages to begin with, instead of those that are remembered: then nothing is
+        loaded and nothing is stored.
+        Raises: conversation-busy; as `save`.
+        """
+        return MemoryTurn(self, id, history)
+
+    # -- beside
+
+    def conversation(self, id: str) -> Conversation:
+        """Return the conversation of an id, for all that is not said here: its tree, branches, forgetting."""
+        chat = self._chat(id)
+        return Conversation(chat._log, chat._view.at(Cursor()))
+
+    def ids(self) -> list[str]:
+        """Return the ids that conversations in the store were made by here, sorted.
+
+        Raises: store-unsupported: the store does not list its conversations.
+        """
+        listed = getattr(loops.blocking(self.store), "conversations", None)
+        if not callable(listed):
+            raise StoreUnsupported(store=type(self.store).__name__, method="conversations")
+        found = (self._key(conversation) for conversation in listed())
+        return sorted(key for key in found if key is not None)
+
+    # -- inside
+
+    def _chat(self, id: str) -> Conversation:
+        """Return an open conversation, from those that were used last."""
+        conversation = ids.of_key(id)
+        with self._lock:
+            chat = self._opened.pop(conversation, None)
+            if chat is None:
+                chat = open(conversation, store=self.store)
+            self._opened[conversation] = chat
+            while len(self._opened) > MOST_OPEN:
+                self._opened.popitem(last=False)
+        return chat
+
+    def _list(self, id: str) -> list[Any]:
+        return self._told(self._chat(id)._log.read())
+
+    def _told(self, history: History) -> list[Any]:
+        return told(transcript.listed(history, _last(history)), self._dialect, self.store)
+
+    def _append(
+        self, id: str, messages: Any, model: str | None, usage: Mapping[str, int] | None
+    ) -> list[Turn]:
+        wish = Wish(messages, self._dialect, model=model, usage=usage, behind=_last, whole=True)
+        return self._sync(id, wish)
+
+    def _sync(self, id: str, wish: Wish) -> list[Turn]:
+        chat = self._chat(id)
+        view = chat._view.at(Cursor())
+        view.refuse_nested()
+        if ids.is_long_key(chat.id):
+            chat._log.append(lambda history: _key_entry(history, id, view))
+        synced = chat._syncer.sync(view, wish)
+        return [chat._turn(turn) for turn in synced.turns]
+
+    def _is_free(self, id: str) -> bool:
+        """Say whether nothing runs where a turn would go. Raises: conversation-busy, if it is not to wait."""
+        chat = self._chat(id)
+        place = chat._view.at(Cursor()).place(chat._log.read(), self._busy)
+        if place.refusal is not None:
+            raise place.refusal
+        return place.waits_for is None
+
+    def _queued(self, id: str) -> Queued:
+        conversation = ids.of_key(id)
+        wait = self._busy == "queue"
+        return Queued((builtins.id(self.store), conversation), conversation, wait=wait)
+
+    def _key(self, conversation: str) -> str | None:
+        if not ids.is_long_key(conversation):
+            return ids.key_of(conversation)
+        kept = Log(self.store, conversation).read().entries(*KEY)
+        spelled = kinds.payload(kept[0].data, kept[0].seq) if kept else None
+        return ids.key_of(spelled) if isinstance(spelled, str) else None
+
+
+class MemoryTurnBase:
+    """What a turn of one's own has, in either face: its list, where it goes, what came of it."""
+
+    def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
+        self._memory = memory
+        self._id = id if id and history is None else None
+        self.messages: list[Any] = list(history) if history is not None else []
+        """All that was said, then what this turn adds: append to it."""
+        self._queued: Queued | None = None
+        self._given: list[Any] = []
+        self._base: str | None = None
+
+    def _begin(self) -> None:
+        """Take the list as it is, once nobody else makes a turn there."""
+        assert self._id is not None
+        history = self._memory._chat(self._id)._log.read()
+        self._base = _last(history)
+        self.messages = self._memory._told(history)
+        self._given = list(map(exact_copy, self.messages))
+
+    def _store(self) -> list[Turn]:
+        """Record what the turn added; of a list whose beginning was changed, all that is new of it."""
+        assert self._id is not None
+        count, dialect = len(self._given), self._memory._dialect
+        if self._given != self.messages[:count]:
+            wish = Wish(self.messages, dialect, "branch", keep=True)
+        else:
+            base, added = self._base, self.messages[count:]
+            wish = Wish(added, dialect, "branch", keep=True, behind=lambda h: _still(h, base))
+        return self._memory._sync(self._id, wish)
+
+
+class MemoryTurn(MemoryTurnBase):
+    """One turn of an agent's loop, for `with`. Made by `Memory.turn`."""
+
+    def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
+        super().__init__(memory, id, history)
+        self.turns: list[Turn] = []
+        """What was recorded of it, when `with` is left: one turn, usually."""
+
+    def __enter__(self) -> Self:
+        if self._id is None:
+            return self
+        self._queued = self._memory._queued(self._id)
+        try:
+            self._queued.free.result()
+            while not self._memory._is_free(self._id):
+                self._memory._chat(self._id)._log.wait(WAIT_S)
+            self._begin()
+        except BaseException:
+            self._queued.end()
+            raise
+        self._queued.begin()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._queued is None:
+            return
+        try:
+            if kind is None:
+                self.turns = self._store()
+        finally:
+            self._queued.end()
+
+
+def told(messages: list[Message], dialect: Dialect | None, store: Any) -> list[Any]:
+    """Return messages as a list in a dialect's form; attachments with their bytes."""
+    if dialect is None:
+        return messages
+    content = dialect.to_provider(messages, read=reader(store)).content
+    found: list[Any] = content["messages"] if isinstance(content, dict) else content
+    return found
+
+
+def _last(history: History) -> str | None:
+    """Return the last turn of the list that everyone goes on from."""
+    return nearest_done(history, history.head)
+
+
+def _still(history: History, turn: str | None) -> str | None:
+    """Return a turn, or where everyone goes on in a log that no longer has it."""
+    known = turn is None or turn in history
+    return nearest_done(history, turn) if known else _last(history)
+
+
+def _cleared(history: History, now: Any) -> list[NewRecord]:
+    records = commands.move_head(history, None, now=now)
+    if not records and transcript.left(history, None):
+        records = commands.entry(*LEFT, [], now=now)
+    return records
+
+
+def _key_entry(history: History, key: str, view: View) -> list[NewRecord]:
+    if history.entries(*KEY):
+        return []
+    spelled = ids.escaped(key.encode("utf-8", "surrogatepass"))
+    return commands.entry(*KEY, spelled, now=view.world.now())
