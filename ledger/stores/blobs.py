@@ -141,8 +141,10 @@ class FolderBlobs:
 
     def _is_untouched(self, sha256: str) -> bool:
         """Say whether a file is here that this object put, as far as its inode and times tell."""
-        mark = self._put.get(sha256)
-        return mark is not None and _mark(self._path(sha256)) == mark
+        mark, path = self._put.get(sha256), self._path(sha256)
+        if mark is not None:
+            self._check_trusted(os.path.dirname(path))
+        return mark is not None and _mark(path) == mark
 
     def _write(self, path: str, content: bytes | BinaryIO) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0

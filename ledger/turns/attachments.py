@@ -112,7 +112,7 @@ class Attachment(values.Attached):
         self._named |= {"options": said} if said else {}
 
     def _begin(self) -> None:
-        self.reference: dict[str, Any] = {REFERENCE: self._named}
+        self._reference: dict[str, Any] = {REFERENCE: self._named}
         self._blobs: Blobs | None = None
         self._lock = threading.Lock()
 
@@ -155,6 +155,12 @@ class Attachment(values.Attached):
         """How many bytes there are. Raises: ValueError: a file or stream that is not kept yet."""
         self._find_out()
         return int(self._named["size"])
+
+    @property
+    def reference(self) -> dict[str, Any]:
+        """What stands in a record in its place: `{"$attachment": {...}}`. Raises: ValueError: as `sha256`."""
+        self._find_out()
+        return {REFERENCE: {**self._named}}
 
     @property
     def _known(self) -> bool:
@@ -203,7 +209,7 @@ class Attachment(values.Attached):
 
     def part(self) -> dict[str, Any]:
         """Return it as a part of a message: a `blob`. (In `record(messages=...)` it may stand for one.)"""
-        return {**messages.blob(self.reference), "content": self}
+        return {**messages.blob(self._reference), "content": self}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Attachment):
@@ -219,7 +225,7 @@ class Attachment(values.Attached):
         return self
 
     def __repr__(self) -> str:
-        return f"<Attachment {attachment_text(self.reference) if self._known else self._told()}>"
+        return f"<Attachment {attachment_text(self._reference) if self._known else self._told()}>"
 
     def _told(self) -> str:
         size = {"size": len(self._data)} if self._data is not None else {}
@@ -363,7 +369,7 @@ def lowered(
 def plain(value: Any) -> Any:
     """Return a value with the reference of each attachment in it, as JSON has it."""
     if isinstance(value, Attachment):
-        return value.reference
+        return value._reference
     if type(value) is dict:
         return {key: plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if type(value) is list else value
