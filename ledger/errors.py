@@ -388,7 +388,6 @@ class AttachmentMissing(LedgerError):
     """Raised when the bytes of an attachment are not in the store. Next: restore that one file."""
 
     code: ClassVar[str] = "attachment-missing"
-
     sha256: str
 
     def message(self) -> str:
