@@ -193,8 +193,8 @@ class TurnBase:
     def unfinished(self) -> list[dict[str, Any]]:
         """Tool calls that started and have no result: they may have run. Each: `key`, `name`, `input`, `at`.
 
-        Of one whose call raised, `raised` is the type of the error. Before the turn goes on a person says what
-        each gave, or that it is to run again: see `resume`, by its `key`, which names no other.
+        Before the turn goes on a person says what each gave, or that it is to run again: see `resume`, by its
+        `key`, which names no other.
         """
         found = []
         for tool in states.unfinished(self._node):
@@ -208,7 +208,6 @@ class TurnBase:
                     "invocation": tool.invocation,
                     "site": tool.site,
                     "at": first.at,
-                    "raised": tool.raised,
                 }
             )
         return found

@@ -136,7 +136,7 @@ class Tool(_Common, tag="tool"):
     output: str | None = None
     output_value: Payload = ABSENT
     scope: str | None = None
-    raised: str | None = None
+    error: Payload = ABSENT
     model: str | None = None
     usage: Payload = ABSENT
     attempt: int = 1
@@ -148,6 +148,7 @@ class Reply(_Common, tag="reply"):
     turn: str
     key: str = ""
     response: Payload = ABSENT
+    error: Payload = ABSENT
     site: str | None = None
     scope: str | None = None
     model: str | None = None

@@ -34,7 +34,7 @@ STRUCTURE = frozenset(
         *("request_id", "request", "reads", "made_by", "context", "changes", "function", "field"),
         *("saw", "shown_entries", "approve", "remembers", "redacted", "erased", "content", "to"),
         *("holder", "until", "boot", "state", "model", "usage", "seconds", "omitted", "wait"),
-        *("id", "effects", "raised", "key", "asked", "verdict", "path", "plugin", "entry"),
+        *("id", "effects", "key", "asked", "verdict", "path", "plugin", "entry"),
     )
 )
 """The keys of records and events whose values are no content."""
@@ -89,7 +89,7 @@ def _content(said: Mapping[str, Any], key: str, value: Any, redact: Redact) -> A
     if key == "messages":
         return [_message(one, redact, f"{key}[{i}]") for i, one in enumerate(value)]
     if key == "error":
-        return _but({"type"}, value, redact, key)
+        return _but({"type", "module"}, value, redact, key)
     if key == "approvals":
         return [_but(STRUCTURE, one, redact, f"{key}[{i}]") for i, one in enumerate(value)]
     if key == "interface":

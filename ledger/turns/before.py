@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, NamedTuple, TypeVar
 
-from ledger.records import kinds
 from ledger.turns.sites import Site
-from ledger.views import sites, states
+from ledger.views import sites
 from ledger.views import steps as recorded
 from ledger.views.nodes import Node
 from ledger.views.steps import Invocation, Name, Noted, Place, Reply
@@ -33,7 +32,7 @@ class Before:
     def __init__(self, node: Node | None) -> None:
         self._replies: dict[str, list[Reply]] = defaultdict(list)
         self._tools: dict[Name, list[Place]] = defaultdict(list)
-        self._helped: list[kinds.Call] = []
+        self._node = node
         self._last: dict[str, int] = {}
         self._calls: dict[str, int] = {}
         self._given_back: set[int] = set()
@@ -42,21 +41,17 @@ class Before:
 
     def _read(self, node: Node) -> None:
         self._given_back = node.given_back
-        self._helped = node.calls
-        anew = states.made_anew(node)
         for reply in recorded.replies(node):
-            if not sites.held(anew, reply.site or ""):
-                self._replies[reply.key].append(reply)
+            self._replies[reply.key].append(reply)
         for known_as, place in recorded.places(node):
-            if not sites.held(anew, place.site):
-                self._tools[known_as].append(place)
+            self._tools[known_as].append(place)
             self._use(place.site, place.invocation)
         for site, number in recorded.used_places(node):
             self._use(site, number)
 
-    def in_the_way(self, known_as: Name, effects: str | None) -> list[str]:
+    def in_the_way(self, known_as: Name, site: str, effects: str | None) -> list[str]:
         """Return the calls that have to be come to before a new one is made, if this is a new one."""
-        if self._tools.get(known_as):
+        if self._place(known_as, site) is not None:
             return []
         scope, own, _, _ = known_as
         recorded_ones = [
@@ -84,11 +79,9 @@ class Before:
         Other writers do not say in which.
         """
         known = self._replies.get(key, [])
-        fits = [r for r in known if r.site is None or r.scope == site.scope]
-        if not fits:
-            return None
-        found = next((r for r in fits if r.site == site.site), fits[0])
-        known.remove(found)
+        found = _nearest([r for r in known if r.site is None or r.scope == site.scope], site.site)
+        if found is not None:
+            known.remove(found)
         return found
 
     def within(self, tool: Invocation) -> Within:
@@ -104,16 +97,20 @@ class Before:
         for step in sorted(found, key=lambda each: each.seq):
             in_helper = sites.is_in_helper(outer, step.site or "")
             noted.append(step.noted._replace(model=None) if in_helper else step.noted)
-        calls = [c for c in self._helped if sites.holds(outer, c.site or "")]
-        done = [recorded.call_said(c) for c in calls if c.attempt == tool.ended_by]
-        return Within(noted, done)
+        calls = recorded.standing(self._node, tool.ended_by) if self._node is not None else []
+        inside = [call for call in calls if sites.holds(outer, call.site or "")]
+        return Within(noted, [recorded.call_said(call) for call in inside])
 
     def tool(self, known_as: Name, site: str) -> Place:
         """Return the place of a call, with what is recorded there; of a new call, a new one."""
-        known = self._tools.get(known_as)
-        if not known:
+        found = self._place(known_as, site)
+        if found is None:
             return Place(site, self._next(site))
-        return known.pop(next((n for n, place in enumerate(known) if place.site == site), 0))
+        self._tools[known_as].remove(found)
+        return found
+
+    def _place(self, known_as: Name, site: str) -> Place | None:
+        return _nearest(self._tools.get(known_as, []), site)
 
     def _next(self, site: str) -> int:
         self._use(site, self._last.get(site, 0) + 1)
@@ -138,6 +135,21 @@ class Before:
 
 
 T = TypeVar("T", Reply, Place)
+
+
+def _nearest(steps: list[T], site: str) -> T | None:
+    """Return the first of some steps that was made at a site; else the first made elsewhere in the same tool's call.
+
+    Helpers that run side by side may swap their numbers; what was made within a tool's call goes with it.
+    """
+    tool = sites.tool_of(site)
+    fits = [step for step in steps if _may_be(step, tool)]
+    return next((step for step in fits if step.site == site), fits[0] if fits else None)
+
+
+def _may_be(step: Reply | Place, tool: str) -> bool:
+    """Say whether a step may have been made in a tool's call. Other writers' replies do not say where they were."""
+    return step.site is None or sites.tool_of(step.site) == tool
 
 
 def _taken(steps: list[T], outer: str) -> list[T]:

@@ -83,12 +83,19 @@ def call_name(node: Node, tool: kinds.Tool) -> str:
 
 
 def _refuse_both(node: Node, results: Mapping[Any, Any], rerun: Collection[Any]) -> None:
-    """Refuse one tool call of which both is said. Raises: turn-state."""
-    named = [unfinished_call(node, call) for call in (*results, *rerun)]
+    """Refuse what is said twice of a tool call, or of one within a call that is over. Raises: turn-state."""
+    given = [unfinished_call(node, call) for call in results]
+    named = [*given, *(unfinished_call(node, call) for call in rerun)]
+    over = [states.inside(tool) for tool in given]
     for tool in named:
+        name = call_name(node, tool)
         if sum(tool is other for other in named) > 1:
-            reason = f"{call_name(node, tool)} is named twice: what it gave, or that it runs again"
-            raise TurnState(turn=node.id, state="interrupted", reason=reason)
+            reason = f"{name} is named twice: what it gave, or that it runs again"
+        elif sites.held(over, tool.site or ""):
+            reason = f"{name} was made within a call whose result is said; say nothing of it"
+        else:
+            continue
+        raise TurnState(turn=node.id, state="interrupted", reason=reason)
 
 
 def _said(

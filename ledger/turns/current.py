@@ -124,7 +124,7 @@ class Running:
         self.count(model, counts)
         around = here.get()
         if around is not None and around.notes is not None:
-            around.notes.add(model, counts)
+            around.notes.add(model if around.notes.by is self else None, counts)
 
     def count(self, model: str | None, counts: Mapping[str, int]) -> None:
         """Count what was noted: for the turn, and in no step's record."""
@@ -161,8 +161,9 @@ class Running:
         Not promised: that a reply is paid once which came just before the process died.
         """
         steps = self._steps()
-        begin = functools.partial(steps.begin_reply, self.where(), request)
-        return stepping.step(steps, begin, call, self)
+        site = self.where()
+        begin = functools.partial(steps.begin_reply, site, request)
+        return stepping.step(steps, site, begin, call, self)
 
     def tool(
         self,
@@ -189,10 +190,9 @@ class Running:
         Raises: what `call` raises; record-invalid; turn-stopped, lease-lost, store errors.
         """
         steps = self._steps()
-        steps = self._steps()
         site = self.where()
         begin = functools.partial(steps.begin_tool, site, name, input, id=id, effects=effects)
-        made = stepping.step(steps, begin, call, self)
+        made = stepping.step(steps, site, begin, call, self)
         return self.exchange.called(id, name, input, made) if site is self.site else made
 
     def where(self) -> Site:

@@ -190,7 +190,9 @@ class Call:
         scope = canonical.sha256([around.scope, *key_of(function), values.identity(kept)])
         within = {"name": name, "inputs": kept}
         place = steps.numbered(around.site, name)
-        site = Site(outer.lookup.new_call(), place, scope, within, around.making)
+        site = Site(
+            outer.lookup.new_call(), place, scope, within, around.making, trail=around.path(name)
+        )
         self._memory = outer.remembering.helpers.get(key_of(function))
         self._shown = self._remembered(outer) if self._memory is not None else []
         rows = [row for _, row, _ in self._shown]

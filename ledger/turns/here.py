@@ -17,7 +17,9 @@ from ledger.turns.sites import Site
 class Notes:
     """What is noted while the call of a step is made, for its record. Safe for threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, by: Any) -> None:
+        self.by = by
+        """Who makes the step: the model that answered is for them to say."""
         self.usage: dict[str, int] = {}
         self.model: str | None = None
         self._lock = threading.Lock()
@@ -65,9 +67,12 @@ def being(here: Here) -> Iterator[None]:
 
 
 @contextmanager
-def calling(running: Any, site: Site) -> Iterator[Notes]:
-    """Be in the call of a step: what is made here is made within it, what is noted goes into its record."""
-    notes = Notes()
+def calling(running: Any, site: Site, by: Any) -> Iterator[Notes]:
+    """Be in the call of a step: what is made here is made within it, what is noted goes into its record.
+
+    Args: running: the turn or helper's call as the code here sees it. by: the one that makes the step.
+    """
+    notes = Notes(by)
     with being(Here(running, site, notes)):
         yield notes
 

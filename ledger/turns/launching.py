@@ -61,6 +61,7 @@ def launch(
     steps = Steps(log, turn, claim, world, rule=launch.rule, node=node, scribe=scribe)
     asked = launch.asked if launch.asked is not None else log.history.asked(turn)
     exchange = Exchange(lambda: log.history.shown_messages(turn), asked, reading(log))
+    name = launch.program.description.name
     running = Running(
         view.conversation,
         turn,
@@ -68,7 +69,7 @@ def launch(
         lambda: log.raised(log.history.rows(turn)),
         pieces=pieces,
         steps=steps,
-        site=Site(turn, steps.numbered("", launch.program.description.name)),
+        site=Site(turn, steps.numbered("", name), trail=name),
         remembering=launch.remembering,
         lookup=Lookup(lambda: log.history, world.turn_id),
         exchange=exchange,

@@ -201,7 +201,7 @@ async def over(future: Future[Any]) -> None:
     await happened.wait()
 
 
-async def in_the_end(future: Future[Any]) -> None:
+async def in_the_end(future: Future[Any] | asyncio.Future[Any]) -> None:
     """Wait until something is done elsewhere, also when cancelled again meanwhile; not longer than 2 s.
 
     Who is cancelled finds the log consistent: cancel scopes cancel again at every step of a task.

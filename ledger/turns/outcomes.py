@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.records import values
+from ledger.turns import raising
 from ledger.turns.attachments import Attachment
 from ledger.turns.commands import Outcome
 from ledger.turns.current import Running
 from ledger.turns.programs import Program
-
-ERROR_LIMIT = 10_000
-"""How many characters of an exception's text a record keeps."""
 
 
 def done(program: Program, value: Any, running: Running, seconds: float) -> Outcome:
@@ -25,7 +22,7 @@ def done(program: Program, value: Any, running: Running, seconds: float) -> Outc
 
 def failed(error: BaseException, running: Running, seconds: float) -> Outcome:
     """Return the outcome of a program that raised."""
-    error_told = describe_error(error)
+    error_told = raising.describe(error)
     partial = running.pieces.broken_off or None
     return Outcome(state="failed", error=error_told, partial=partial, **_noted(running, seconds))
 
@@ -38,27 +35,8 @@ def stopped(running: Running, seconds: float) -> Outcome:
 
 def bare(outcome: Outcome) -> Outcome:
     """Return an end that every record can hold: how it ended, and the beginning of what was said."""
-    partial = None if outcome.partial is None else outcome.partial[:ERROR_LIMIT]
+    partial = None if outcome.partial is None else outcome.partial[: raising.ERROR_LIMIT]
     return Outcome(state=outcome.state, error=outcome.error, partial=partial, bare=True)
-
-
-def describe_error(error: BaseException) -> dict[str, Any]:
-    """Return an exception as a record keeps it: `type`, `message`, and `code` when it has one.
-
-    What in its text is no text (a lone surrogate) becomes `?`; a text over the limit is cut.
-    """
-    try:
-        text = str(error)
-    except BaseException:
-        text = "(it could not say)"
-    text = text[:ERROR_LIMIT].encode("utf-8", "replace").decode()
-    told = {"type": type(error).__name__, "message": text}
-    try:
-        code = getattr(error, "code", None)
-        values.check(code, "code", references=False)
-    except BaseException:
-        return told
-    return {**told, "code": code} if type(code) is str else told
 
 
 def _noted(running: Running, seconds: float, *answer: Any) -> dict[str, Any]:

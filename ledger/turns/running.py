@@ -143,6 +143,9 @@ class Run:
         if self.steps.questions:
             self._wait()
             return
+        if self.steps.changed is not None:
+            self._give_back(self.steps.changed)
+            return
         if left := self.steps.left():
             self._give_back(TurnChanged(turn=self.turn, left=tuple(left)))
             return
@@ -160,8 +163,8 @@ class Run:
             self._record(self._stopped(), error=Cancelled(turn=self.turn))
         elif isinstance(error, Paused) or self.steps.questions:
             self._wait()
-        elif isinstance(error, TurnChanged) and error.turn == self.turn:
-            self._give_back(error)
+        elif self.steps.changed is not None:
+            self._give_back(self.steps.changed)
         else:
             self._failed(error)
 

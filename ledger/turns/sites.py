@@ -27,6 +27,8 @@ class Making:
         which has no such record, and so holds no steps."""
         self.known = known
         """Whether the log has it."""
+        self.left: BaseException | None = None
+        """Why a step within could not go on: then what the call gives or raises counts for nothing."""
 
 
 class Site(NamedTuple):
@@ -44,10 +46,12 @@ class Site(NamedTuple):
     """The innermost call of a tool or model that is being made around it."""
     in_tool: bool = False
     """Whether it is a tool's call itself, and no helper's that was made there."""
+    trail: str = ""
+    """The names of the calls on the way to it: `support/answer`."""
 
     def path(self, name: str) -> str:
         """Return the path of a tool: `support/answer/refund`."""
-        return "/".join([*sites.names(self.site), name])
+        return f"{self.trail}/{name}"
 
     def of_tool(self, place: Place, name: str, input: Any, known_as: Name, making: Making) -> Site:
         """Return where the steps are made that a tool's call here makes."""
@@ -58,11 +62,19 @@ class Site(NamedTuple):
             {"name": name, "inputs": input},
             making,
             in_tool=True,
+            trail=self.path(name),
         )
 
     def of_reply(self) -> Site:
         """Return where the steps would be made that a model's call here makes."""
         return self._replace(making=Making(self.making))
+
+    def leave(self, error: BaseException) -> None:
+        """Say that a step here cannot go on, to all the calls around it."""
+        making = self.making
+        while making is not None:
+            making.left = error
+            making = making.outer
 
     def untold(self) -> list[Making]:
         """Return the calls around it that the log does not have, the outermost first."""

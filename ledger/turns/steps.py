@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 from ledger.errors import LeaseLost, RecordInvalid, TurnChanged
 from ledger.records import canonical, times, values
 from ledger.records.kinds import NewRecord, new
-from ledger.turns import approving, commands, loops
+from ledger.turns import approving, commands, loops, raising
 from ledger.turns.approving import Rule
 from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.before import Before
@@ -87,12 +87,14 @@ class Begun(NamedTuple):
     """What that is called in messages."""
     given: Sequence[Attachment] = ()
     """The attachments that it was begun with, and that its records may name."""
+    error: dict[str, Any] | None = None
+    """What its call raised in an earlier attempt, in place of a value."""
     unmade: Callable[[], list[NewRecord]] = list
     """What to record when its call is not made after all."""
     left: Callable[[], list[NewRecord]] = list
     """What to record when its call is left where a step in it cannot go on: it is made again."""
-    raised: Callable[[str], list[NewRecord]] = lambda error: []
-    """What to record when its call raised: what it did is not known, and that the program was told is."""
+    raised: Callable[[dict[str, Any]], list[NewRecord]] = lambda error: []
+    """What to record when its call raised."""
 
 
 class Steps:
@@ -128,6 +130,10 @@ class Steps:
         """The tools that each call in the tree had called, with what they gave."""
         self.questions: list[dict[str, Any]] = []
         """What a person has to answer before the turn goes on."""
+        self.changed: TurnChanged | None = None
+        """Why the program is not the one that made the recorded steps."""
+        self.at_work: set[Any] = set()
+        """The tasks of steps that go on beside a question, whoever awaited them."""
 
     @property
     def key(self) -> Key:
@@ -151,16 +157,23 @@ class Steps:
         plain, _ = self._kept(request, "request")
         key = canonical.sha256(values.identity(self.redacted(plain, "request")))
         with self._lock:
-            self._refuse_closed()
+            self._refuse_closed(site)
             found = self._before.reply(key, site)
         if found is not None:
-            return Begun(site, True, self.raised(_unwrapped(found.response)), (found.noted,))
+            value = None if found.error else self.raised(_unwrapped(found.response))
+            return Begun(site, True, value, (found.noted,), error=found.error)
 
-        def records(response: Any) -> list[NewRecord]:
-            said = {"key": key, "response": _wrapped(response), "site": site.site}
-            return [self._new("reply", **said, **_scope(site))]
+        def record(**said: Any) -> list[NewRecord]:
+            return [self._new("reply", key=key, site=site.site, **_scope(site), **said)]
 
-        return Begun(site, False, inside=site.of_reply(), records=records, gives="reply: response")
+        return Begun(
+            site,
+            False,
+            inside=site.of_reply(),
+            records=lambda response: record(response=_wrapped(response)),
+            gives="reply: response",
+            raised=lambda error: record(response={}, error=error),
+        )
 
     def begin_tool(
         self, site: Site, name: str, input: Any, *, id: str | None, effects: Effects | None
@@ -177,9 +190,11 @@ class Steps:
         known_as = recorded.named(id, name, input, site.scope)
         place = self._find(known_as, site, effects)
         found = place.tool
-        if found is not None and found.state in ("done", "given"):
-            self._make(site, name, input, found.output)
+        if found is not None and found.known:
             noted = (found.noted, *self._pass_over(found))
+            if found.error is not None:
+                return Begun(site, True, noted=noted, error=found.error)
+            self._make(site, name, input, found.output)
             return Begun(site, True, self.raised(found.output), noted)
         call = _Call(site, place, id or f"{MADE_UP}{place.invocation}", name, input, effects, given)
         denied = self._denied(call, place.asked)
@@ -211,10 +226,9 @@ class Steps:
         def unmade() -> list[NewRecord]:
             return [again] if changes else []
 
-        def raised(error: str) -> list[NewRecord]:
-            if changes:
-                return [self._tool(call, "started", raised=error)]
-            return [{**again, "raised": error}] if making.known else []
+        def raised(error: dict[str, Any]) -> list[NewRecord]:
+            # To writers that know no `error` it says the same as when the process had died in it.
+            return [{**again, "state": "started" if changes else "rerun", "error": error}]
 
         return Begun(
             site,
@@ -239,14 +253,20 @@ class Steps:
             self._calls += within.calls
         return within.noted
 
+    def change(self, site: Site, left: list[str]) -> TurnChanged:
+        """Return the error of a program that is another than the one that made the recorded steps."""
+        self.changed = TurnChanged(turn=self.turn, left=tuple(left))
+        site.leave(self.changed)
+        return self.changed
+
     def _find(self, known_as: Name, site: Site, effects: Effects | None) -> Place:
         """Return the place of a call: where it is recorded, else a new one.
 
         Raises: InTheWay: it is a new one, and recorded ones were not come to.
         """
         with self._lock:
-            self._refuse_closed()
-            left = self._before.in_the_way(known_as, effects)
+            self._refuse_closed(site)
+            left = self._before.in_the_way(known_as, site.site, effects)
             if left:
                 raise InTheWay(left)
             return self._before.tool(known_as, site.site)
@@ -254,8 +274,12 @@ class Steps:
     def end(self, begun: Begun, value: Any, notes: Notes) -> Any:
         """Record what a step gave, and what was noted meanwhile.
 
-        Returns: what it gave. Raises as `append`; record-invalid: it cannot be kept.
+        Returns: what it gave. Raises as `append`; record-invalid: it cannot be kept; why a step within could not
+        go on, whatever the call made of it.
         """
+        if (left := _left(begun)) is not None:
+            self.failed(begun, left, notes)
+            raise left
         plain, given = self._kept(value, begun.gives)
         records = [{**record, **notes.recorded()} for record in begun.records(plain)]
         self._over(begun, records, [*begun.given, *given])
@@ -280,14 +304,19 @@ class Steps:
         """Return a recorded value with the attachments in it."""
         return self._log.raised(value)
 
-    def failed(self, begun: Begun, error: BaseException) -> None:
-        """Record that the call of a step raised: should the program make it again, that one counts.
+    def failed(self, begun: Begun, error: BaseException, notes: Notes) -> None:
+        """Record that the call of a step raised: a run that comes to it again is told the same.
 
-        One that was left since a step in it has to wait, or found that the program is another, is made again.
+        One that was left since a step in it could not go on is made again.
         """
         with suppress(Exception):
-            said = begun.left() if _leaves(error) else begun.raised(type(error).__name__)
-            self._over(begun, said)
+            if _leaves(error) or _left(begun) is not None:
+                said = begun.left()
+            elif isinstance(error, Exception):
+                said = begun.raised(raising.recorded(error))
+            else:
+                return
+            self._over(begun, [{**record, **notes.recorded()} for record in said])
 
     def undo(self, begun: Begun) -> None:
         """Record that the call of a step was not made: nobody has to be asked what it did."""
@@ -430,7 +459,9 @@ class Steps:
         if verdict is None:
             with self._lock:
                 self.questions.append(question)
-            raise Paused(f"{question['path']} waits for a person")
+            paused = Paused(f"{question['path']} waits for a person")
+            call.site.leave(paused)
+            raise paused
         said = {name: question.get(name) for name in ("site", "invocation", "path", "asked")}
         keys = {**said, "plugin": RULE, "verdict": verdict.word, "reason": verdict.reason}
         self.append([self._new("approval", **keys)], call.site)
@@ -469,11 +500,13 @@ class Steps:
             number = call.place.invocation
             self._scribe.step(kind, id=call.id, invocation=number, name=call.name, **keys)
 
-    def _refuse_closed(self) -> None:
+    def _refuse_closed(self, site: Site) -> None:
         if os.getpid() != self._process:
             raise LeaseLost(turn=self.turn, reason="it runs in the process that started it")
         if self._closed:
-            raise Paused("the turn waits for a person")
+            paused = Paused("the turn waits for a person")
+            site.leave(paused)
+            raise paused
 
 
 class _Call(NamedTuple):
@@ -507,6 +540,12 @@ def saved(key: Key) -> None:
 def _tell(around: list[Making]) -> None:
     for making in around:
         making.known = True
+
+
+def _left(begun: Begun) -> BaseException | None:
+    """Return why a step in a call could not go on, if one could not."""
+    making = begun.inside.making if begun.inside is not None else None
+    return making.left if making is not None else None
 
 
 def _leaves(error: BaseException) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_NUMBER = re.compile(r"[#@]\d+$")
 _MARKS = re.compile(r"[/#@]")
 _TOOL = re.compile(r"@\d+(/|$)")
 _HELPER = re.compile(r"#\d+(/|$)")
@@ -40,6 +39,7 @@ def is_in_helper(outer: str, site: str) -> bool:
     return _HELPER.search(site[len(outer) :]) is not None
 
 
-def names(site: str) -> list[str]:
-    """Return the names of the calls on the way to a site, the outermost first."""
-    return [_NUMBER.sub("", part) for part in site.split("/")]
+def tool_of(site: str) -> str:
+    """Return the innermost tool's call in which a site lies: the beginning of it; empty: in none."""
+    ends = [found.end() for found in _TOOL.finditer(site)]
+    return site[: ends[-1]].rstrip("/") if ends else ""

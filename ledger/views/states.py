@@ -93,27 +93,15 @@ def asked_before(node: Node) -> list[Any]:
 def unfinished(node: Node) -> list[kinds.Tool]:
     """Return the tools that started and have no later record: they may have run.
 
-    What was made within a call whose output is known by now, or that was made again, is not asked about, nor
-    is one that raised, of a turn whose program was told so and answered all the same.
-    A state that is not known here says nothing of what the tool did either.
+    What was made within a call of which it is known by now what came of it is not asked about. A state that is
+    not known here says nothing of what the tool did either.
     """
-    last = _last(node)
-    found = [
-        tool
-        for tool in node.tools
-        if tool.state not in SETTLED
-        and last[tool.site, tool.invocation] is tool
-        and not made_again(node, tool)
-    ]
+    last = _last(node).values()
+    found = [tool for tool in last if tool.state not in SETTLED and not is_known(tool)]
     if not found:
         return []
-    over = [inside(tool) for tool in last.values() if tool.state in OVER]
-    over += made_anew(node)
-    return [
-        tool
-        for tool in found
-        if not sites.held(over, tool.site or "") and not (node.done and tool.raised)
-    ]
+    over = [inside(tool) for tool in last if is_known(tool)]
+    return [tool for tool in found if not sites.held(over, tool.site or "")]
 
 
 def inside(tool: kinds.Tool) -> str:
@@ -121,27 +109,13 @@ def inside(tool: kinds.Tool) -> str:
     return sites.of_tool(tool.site or "", tool.name, tool.invocation)
 
 
-def made_anew(node: Node) -> list[str]:
-    """Return the sites of what was made within calls that raised and were made again."""
-    return [inside(tool) for tool in _last(node).values() if made_again(node, tool)]
+def is_known(tool: kinds.Tool) -> bool:
+    """Say whether it is known what came of a tool's call: what it gave, or what it raised."""
+    return tool.state in OVER or bool(kinds.mapping(tool.error, tool.seq))
 
 
 def _last(node: Node) -> dict[tuple[str | None, int], kinds.Tool]:
     return {(tool.site, tool.invocation): tool for tool in node.tools}
-
-
-def made_again(node: Node, tool: kinds.Tool) -> bool:
-    """Say whether a call that raised was made again by its program, which had been told: then that one counts."""
-    if tool.raised is None:
-        return False
-    input = kinds.payload(first(node, tool).input, tool.seq)
-    return any(
-        (other.site, other.scope, other.name) == (tool.site, tool.scope, tool.name)
-        and other.invocation > tool.invocation
-        and kinds.has(other.input)
-        and kinds.payload(other.input, other.seq) == input
-        for other in node.tools
-    )
 
 
 def first(node: Node, tool: kinds.Tool) -> kinds.Tool:

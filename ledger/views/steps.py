@@ -58,6 +58,8 @@ class Invocation:
     """The one that made it first."""
     scope: str | None = None
     """The helper's or tool's call that made it."""
+    error: dict[str, Any] | None = None
+    """What its call raised."""
     noted: Noted = _NOTHING
     ended_by: int = 1
     """The attempt that recorded it last."""
@@ -68,6 +70,11 @@ class Invocation:
     def known_as(self) -> Name:
         """What a later run finds it by."""
         return named(self.id, self.name, self.input, self.scope)
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known what came of it: what it gave, or what it raised."""
+        return self.state in states.OVER or self.error is not None
 
     @property
     def inside(self) -> str:
@@ -130,10 +137,7 @@ def invocations(node: Node) -> list[Invocation]:
     for tool in node.tools:
         place = tool.site or "", tool.invocation
         before = found.get(place)
-        if states.made_again(node, tool):
-            found.pop(place, None)
-        else:
-            found[place] = _merged(before, tool)
+        found[place] = _merged(before, tool)
     return list(found.values())
 
 
@@ -153,6 +157,7 @@ def _merged(before: Invocation | None, tool: kinds.Tool) -> Invocation:
         output=output,
         effects=tool.effects or (before.effects if before is not None else None),
         attempt=before.attempt if before is not None else tool.attempt,
+        error=kinds.mapping(tool.error, tool.seq) or None,
         noted=Noted(kinds.mapping(tool.usage, tool.seq), tool.model),
         ended_by=tool.attempt,
         seq=tool.seq,
@@ -234,6 +239,8 @@ class Reply(NamedTuple):
     response: Any
     attempt: int
     """The one that paid for it."""
+    error: dict[str, Any] | None
+    """What its call raised, in place of a response."""
     noted: Noted
     site: str | None
     """Where it was made; None: its writer does not say."""
@@ -250,6 +257,7 @@ def replies(node: Node) -> list[Reply]:
             reply.key,
             kinds.payload(reply.response, reply.seq),
             reply.attempt,
+            kinds.mapping(reply.error, reply.seq) or None,
             Noted(kinds.mapping(reply.usage, reply.seq), reply.model),
             reply.site,
             reply.scope,
@@ -268,19 +276,21 @@ def usage(node: Node) -> dict[str, int]:
 
 
 def calls(node: Node) -> list[kinds.Call]:
-    """Return the calls of remembered helpers on which the end of a turn stands, in log order.
+    """Return the calls of remembered helpers on which the end of a turn stands, in log order."""
+    return [] if node.ended is None else standing(node, node.ended.attempt)
 
-    Those of its last attempt, and those that an earlier one made within a tool's call that it also ended.
+
+def standing(node: Node, last: int) -> list[kinds.Call]:
+    """Return the calls of remembered helpers on which an attempt stands, in log order. Raises: store-corrupt.
+
+    Those that it made, and those that an earlier one made within a tool's call of which it saw the end.
     """
-    if node.ended is None:
-        return []
-    last = node.ended.attempt
-    done = {(t.inside, t.ended_by) for t in invocations(node) if t.state == "done"}
+    over = {(tool.inside, tool.ended_by) for tool in invocations(node) if tool.known}
     return [
         call
         for call in node.calls
         if call.attempt == last
-        or any(by == call.attempt and sites.holds(inside, call.site or "") for inside, by in done)
+        or any(by == call.attempt and sites.holds(inside, call.site or "") for inside, by in over)
     ]
 
 

@@ -1,7 +1,6 @@
 """A yes is to exactly one call, a result of exactly one call, and nothing that may have been done is done again."""
 
 import asyncio
-import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -238,24 +237,6 @@ def test_a_call_that_raised_and_was_made_again_is_no_question():
 
     assert turn.unfinished == []
     assert (turn.resume(), len(calls)) == ("paid", 2)
-
-
-def test_a_call_that_raised_and_was_not_made_again_is_a_question():
-    """Of a tool that raised, and that the program did not call again, a person says what it did."""
-
-    def fails():
-        raise ConnectionError("who knows")
-
-    def program(message: str) -> str:
-        with contextlib.suppress(ConnectionError):
-            ledger.current().tool("pay", {"n": 1}, fails, effects="changes")
-        return "sorry"
-
-    store = unfinished_turn(program, lambda record: record["kind"] == "ended")
-    turn = ledger.open("c", program, store=store).turn(1)
-
-    with pytest.raises(errors.TurnUnfinished):
-        turn.resume()
 
 
 def test_a_call_beside_a_question_that_was_not_made_is_none():

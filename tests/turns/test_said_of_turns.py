@@ -160,30 +160,6 @@ def test_a_name_that_was_another_questions_is_no_answer():
     assert turn.approve(second["key"]).resume().endswith("paid 2")
 
 
-def raises(message: str) -> str:
-    """Pay, and be told that it went wrong."""
-    try:
-        return ledger.current().tool("pay", {"order": 7}, lambda: 1 / 0, effects="changes")
-    except ZeroDivisionError:
-        if message != "hi":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return "sorry"
-
-
-def test_a_tool_that_raised_says_what_it_was_given(tmp_path):
-    """A call that raised is told with its input, when it began and what it raised; not of a turn that answered."""
-    chat = ledger.open("c", raises, store=tmp_path)
-    assert chat("hi") == "sorry"
-    assert chat.turn(1).unfinished == []
-    pid = os.fork()
-    if pid == 0:
-        ledger.open("c", raises, store=tmp_path)("die")
-    os.waitpid(pid, 0)
-
-    (tool,) = ledger.open("c", raises, store=tmp_path).turn(2).unfinished
-    assert (tool["input"], tool["raised"]) == ({"order": 7}, "ZeroDivisionError")
-
-
 def test_an_awaitable_that_was_not_awaited_is_called_one():
     """An async program that forgets to await a tool is told so."""
 

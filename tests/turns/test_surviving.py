@@ -134,6 +134,85 @@ def test_a_question_beside_a_tool_in_a_group_of_tasks():
     assert chat.turn(1).approve().resume() == ["booked", "refund 7"]
 
 
+async def _middle(begun, go):
+    begun.set()
+    await asyncio.to_thread(go.wait, 20)
+    return "booked"
+
+
+@pytest.mark.parametrize("how", ["answered", "stopped"])
+def test_a_question_beside_a_coroutine_in_a_group_of_tasks(how):
+    """What a cancelled task is in the middle of goes on and is recorded; a stop breaks it off."""
+    begun, go = threading.Event(), threading.Event()
+
+    async def refund() -> Any:
+        await asyncio.to_thread(begun.wait, 20)
+        return await ask()
+
+    async def program(message: str) -> list:
+        tool = ledger.current().tool
+        async with asyncio.TaskGroup() as group:
+            book = tool("book", 1, lambda: _middle(begun, go), effects="changes")
+            tasks = [group.create_task(each) for each in (book, refund())]
+        return [task.result() for task in tasks]
+
+    chat = ledger.open("c", program, store=ledger.MemoryStore(), approve=["refund"])
+    if how == "stopped":
+        stream = chat.stream("hi")
+        begun.wait(20)
+        chat.stop()
+        with pytest.raises(errors.Cancelled):
+            _ = stream.result
+        go.set()
+        assert [tool["name"] for tool in chat.turn(1).unfinished] == ["book"]
+        return
+    threading.Timer(0.3, go.set).start()
+    with pytest.raises(errors.TurnWaiting):
+        chat("hi")
+    assert go.is_set()
+    assert chat.turn(1).approve().resume() == ["booked", "refund 7"]
+
+
+def test_a_tool_in_a_thread_that_asks_after_its_task_was_cancelled():
+    """It is left where it asks, as any other, though nobody awaits it any more."""
+    asked, order = threading.Event(), []
+
+    def agent() -> str:
+        asked.wait(20)
+        return ledger.current().tool("mail", 1, lambda: order.append("mail") or "sent")
+
+    async def refund() -> Any:
+        try:
+            return await ask()
+        finally:
+            asked.set()
+
+    async def program(message: str) -> list:
+        tool = ledger.current().tool
+        async with asyncio.TaskGroup() as group:
+            inner = tool("agent", 1, lambda: asyncio.run(_blocking(agent)), effects="changes")
+            tasks = [group.create_task(each) for each in (inner, refund())]
+        return [task.result() for task in tasks]
+
+    chat = ledger.open("c", program, store=ledger.MemoryStore(), approve=["refund", "mail"])
+    with pytest.raises(errors.TurnWaiting):
+        chat("hi")
+    turn = chat.turn(1)
+    assert turn.unfinished == []
+    for question in turn.waiting:
+        turn.approve(question)
+    while turn.state != "done":
+        with suppress(errors.TurnWaiting):
+            turn.resume()
+        for question in turn.waiting:
+            turn.approve(question)
+    assert order == ["mail"]
+
+
+async def _blocking(work):
+    return await asyncio.to_thread(work)
+
+
 # -- two questions --------------------------------------------------------------------------------
 
 
@@ -600,7 +679,8 @@ def test_what_broke_between_call_and_result_is_not_shown(how):
     broken = chat.turn(2)
     assert broken.state == {"error": "failed", "stop": "stopped", "death": "interrupted"}[how]
     assert (broken in chat.turns, broken in chat.all_turns()) == (False, True)
-    assert [tool["name"] for tool in broken.unfinished] == ["book"]
+    # What a call raised is known; what became of one that a stop or a death broke off is not.
+    assert [tool["name"] for tool in broken.unfinished] == ([] if how == "error" else ["book"])
     kinds = [part["type"] for turn in chat.turns for m in turn.messages for part in m["parts"]]
     assert kinds.count("tool_call") == kinds.count("tool_call_response") == 2
 
