@@ -273,16 +273,19 @@ def _given(ids: Iterable[str], known: dict[str, deque[Any]]) -> Iterator[Message
 
 
 def called(messages: Iterable[Message]) -> list[Called]:
-    """Return the tool calls that have a result, in the order of the results."""
+    """Return the tool calls that have a result, in the order of the results; what is none is passed over."""
     made: dict[str, deque[dict[str, Any]]] = {}
     found = []
-    for message in messages:
-        for part in message["parts"]:
-            if part["type"] == "tool_call":
-                made.setdefault(part["id"], deque()).append(part)
-            elif part["type"] == "tool_call_response" and made.get(part["id"]):
-                call = made[part["id"]].popleft()
-                found.append(Called(call["id"], call["name"], call["arguments"], part["response"]))
+    for part in (part for message in messages for part in message["parts"]):
+        id = part.get("id")
+        if not isinstance(id, str):
+            continue
+        if part["type"] == "tool_call":
+            made.setdefault(id, deque()).append(part)
+        elif part["type"] == "tool_call_response" and made.get(id):
+            call = made[id].popleft()
+            said = str(call.get("name", "")), call.get("arguments"), part.get("response")
+            found.append(Called(id, *said))
     return found
 
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds, messages
 from ledger.records.messages import Called, Message
@@ -84,6 +86,9 @@ def has_rounds(node: Node) -> bool:
     """Say whether a turn called tools, as far as its records can be read."""
     if any(step.state in steps.GAVE for step in node.tools):
         return True
+    said = node.ended.messages if node.ended is not None else kinds.ABSENT
+    if type(said) is msgspec.Raw and b"tool_call" not in bytes(said):
+        return False  # It is asked of every turn of a branch, and most need not be decoded for it.
     try:
         return messages.has_rounds(_recorded(node) or [])
     except StoreCorrupt:
