@@ -16,7 +16,7 @@ def done(program: Program, value: Any, running: Running, seconds: float) -> Outc
     given: list[Attachment] = []
     outputs = program.outputs(value, given)
     answer = outputs[program.description.answer]
-    noted = _noted(running, seconds, answer)
+    noted = _noted(running, seconds)
     return Outcome(state="done", outputs=outputs, value=answer, given=given, **noted)
 
 
@@ -33,16 +33,22 @@ def stopped(running: Running, seconds: float) -> Outcome:
     return Outcome(state="stopped", partial=partial, **_noted(running, seconds))
 
 
+def tell(outcome: Outcome, running: Running) -> None:
+    """Add what the turn and its model said; only now that what the answer names is kept, since it is said in text."""
+    if not outcome.bare:
+        answer = [outcome.value] if outcome.state == "done" else []
+        outcome.messages = running.exchange.recorded(*answer)
+
+
 def bare(outcome: Outcome) -> Outcome:
     """Return an end that every record can hold: how it ended, and the beginning of what was said."""
     partial = None if outcome.partial is None else outcome.partial[: raising.ERROR_LIMIT]
     return Outcome(state=outcome.state, error=outcome.error, partial=partial, bare=True)
 
 
-def _noted(running: Running, seconds: float, *answer: Any) -> dict[str, Any]:
+def _noted(running: Running, seconds: float) -> dict[str, Any]:
     return {
         "model": running.model,
         "usage": dict(running.usage),
         "seconds": round(seconds, 6),
-        "messages": running.exchange.recorded(*answer),
     }

@@ -285,6 +285,7 @@ class Run:
             self._check_process()
             if outcome.state != "stopped" and commands.asked_to_stop(history, self.turn):
                 outcome, error = self._stopped(), Cancelled(turn=self.turn)
+            outcomes.tell(outcome, self.running)
             ended = commands.end(history, self.turn, outcome, self.claim, now=self._world.now())
             return [*unsaved(history, self.steps.key), *ended]
 

@@ -86,7 +86,7 @@ def has_rounds(node: Node) -> bool:
     """Say whether a turn called tools, as far as its records can be read."""
     if any(step.state in steps.GAVE for step in node.tools):
         return True
-    said = node.ended.messages if node.ended is not None else kinds.ABSENT
+    said: Any = node.ended.messages if node.ended is not None else kinds.ABSENT
     if type(said) is msgspec.Raw and b"tool_call" not in bytes(said):
         return False  # It is asked of every turn of a branch, and most need not be decoded for it.
     try:

@@ -139,6 +139,24 @@ def test_what_is_noted_is_kept_with_the_results_of_its_tools(face, store):
     assert store.read("alex")[-1]["messages"] == said[1:]
 
 
+def test_an_answer_with_an_attachment_is_the_last_reply(face, store):
+    """An attachment in an answer, or in what a tool gave, is named by its bytes in the messages that were noted."""
+    shot = ledger.Attachment(b"\x89PNG\r\n\x1a\n", media_type="image/png")
+
+    def agent(message: str) -> Any:
+        turn = ledger.current()
+        turn.note(messages=assistant(call("c", "shoot", {})))
+        turn.tool("shoot", {}, lambda: shot, id="c")
+        return ["Look:", ledger.Attachment(b"%PDF-1.4", media_type="application/pdf")]
+
+    chat = face.open("alex", agent, store=store)
+    turn = face.do(chat.send, "go")
+
+    parts = [part for message in turn.messages for part in message["parts"]]
+    blobs = [part["content"]["$attachment"]["sha256"] for part in parts if part["type"] == "blob"]
+    assert [store.blobs.get(sha256) for sha256 in blobs] == [shot.bytes, b"%PDF-1.4"]
+
+
 def test_a_turn_that_failed_keeps_what_was_noted(face, store):
     """What a program noted before it raised is in the turn's messages, and no later turn is shown it."""
 
