@@ -17,6 +17,7 @@ from ledger.turns.programs import Program
 from ledger.turns.resuming import Resumption
 from ledger.turns.view import View
 from ledger.views import History, states
+from ledger.views import steps as turn_steps
 from ledger.views.drawing import inputs_text
 from ledger.views.earlier import usage_of
 from ledger.views.nodes import Node, model_of
@@ -211,6 +212,45 @@ class TurnBase:
                 }
             )
         return found
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The tool calls recorded of it, helpers' and those within other tools' too, in the order in which they began.
+
+        Each: `key` (its place in the tree of calls), `name`, `input`, `effects`, and what came of it: `state`
+        (`started`: it may have run; `done`; `given`: a person said its output; `rerun`: to be made again), `output`,
+        `error` (what its call raised: `type`, `module`, `message`), `attempt`. Attachments are references.
+        """
+        return [
+            {
+                "key": f"{call.site}:{call.invocation}",
+                "name": call.name,
+                "input": call.input,
+                "effects": call.effects,
+                "state": call.state,
+                "output": call.output,
+                "error": call.error,
+                "attempt": call.attempt,
+            }
+            for call in turn_steps.invocations(self._node)
+        ]
+
+    @property
+    def questions(self) -> list[dict[str, Any]]:
+        """Everything that it ever asked a person, in order, as `waiting` has them, with what was answered.
+
+        Each has `verdict` (`yes`, `no`; None: nobody has answered), `by`, `reason` and `answered` (when) besides.
+        """
+        return [
+            {
+                **states.keyed(each.asked),
+                "verdict": each.verdict,
+                "by": each.by,
+                "reason": each.reason,
+                "answered": each.at,
+            }
+            for each in turn_steps.questions(self._node)
+        ]
 
     @property
     def partial(self) -> str | None:

@@ -95,16 +95,19 @@ def _meant(turn: Turn, question: str | None) -> Any:
     """Return the question as it is recorded, so that what is answered is what is shown.
 
     Where it is none of the open ones, what was given: the turn refuses it and says why.
-    Raises: question-unknown: several are open, and which is meant is not clear.
+    Raises: question-unknown: which is meant is not clear. Whoever gives no name, or one that also fits a question
+    that was answered by now, may have seen that one.
     """
-    still_open = turn.waiting
-    fits = [q for q in still_open if question is None or question in handles(q)]
-    if len(fits) > 1:
-        calls = [(handle(q, still_open), called(q)) for q in fits]
-        told = [f"{name} is {one_line(call, 60)}" for name, call in calls]
-        reason = f"{len(fits)} questions are open, name one: {'; '.join(told)}"
-        raise QuestionUnknown(turn=turn.id, reason=reason)
-    return fits[0] if fits else question
+    still_open, ever = turn.waiting, turn.questions
+    fits = [q for q in ever if question is None or question in handles(q)]
+    meant = [q for q in still_open if q["key"] in [f["key"] for f in fits]]
+    if meant and len(fits) > 1:
+        told = [f"{handle(q, ever)} is {one_line(called(q), 60)}" for q in still_open]
+        what = (
+            f"{len(meant)} questions are open" if len(meant) > 1 else "others were answered before"
+        )
+        raise QuestionUnknown(turn=turn.id, reason=f"{what}, name one: {'; '.join(told)}")
+    return meant[0] if meant else question
 
 
 def _tell(turn: Turn, asked: Any, verdict: str, *, as_json: bool) -> None:
@@ -115,7 +118,7 @@ def _tell(turn: Turn, asked: Any, verdict: str, *, as_json: bool) -> None:
     next_step = f"{len(left)} more open:" if left else f"nothing else is open; {going_on(turn)}"
     lines = [
         heading(turn),
-        *question(asked, [asked]),
+        *question(asked, turn.questions),
         f"  {'approved' if verdict == 'yes' else 'denied'}; {next_step}",
         *(needs(turn) if left else []),
     ]

@@ -17,7 +17,13 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ledger.conversation import Conversation
-from ledger.errors import ConversationUnknown, LedgerError, TurnUnknown
+from ledger.errors import (
+    ConversationUnknown,
+    LedgerError,
+    QuestionUnknown,
+    TurnUnfinished,
+    TurnUnknown,
+)
 from ledger.opening import open as open_conversation
 from ledger.records import values
 from ledger.stores.folder import FolderStore
@@ -96,10 +102,25 @@ def default_store() -> Path:
 
 def fail(error: LedgerError, *, as_json: bool = False) -> int:
     """Print an error on stderr, with its code, and return the exit code of its kind."""
-    tell(error.message(), error.code, as_json=as_json)
+    tell(_message(error), error.code, as_json=as_json)
     if error.code in EXIT_CODES:
         return EXIT_CODES[error.code]
     return 5 if error.code.startswith("store-") else 4
+
+
+def _message(error: LedgerError) -> str:
+    """Return what an error says, with what is to be done next in the words of the command line."""
+    if isinstance(error, TurnUnfinished):
+        named = ", ".join(
+            f"{key} ({name})" for key, name in zip(error.tools, error.names, strict=True)
+        )
+        return (
+            f"turn {error.turn}: tools that started may have run, and what they gave is not known: {named}; "
+            "say so of each with --result KEY=JSON, or --rerun KEY"
+        )
+    if isinstance(error, QuestionUnknown):
+        return f"turn {error.turn}: {error.reason}; `turn-ledger show` lists what is open"
+    return error.message()
 
 
 def store_of(context: typer.Context) -> FolderStore:
@@ -267,6 +288,8 @@ def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
         "error": turn.error,
         "waiting": turn.waiting,
         "unfinished": may_have_run(turn),
+        "steps": turn.steps,
+        "questions": turn.questions,
         "started": moment(turn.started),
         "ended": moment(turn.ended),
         "seconds": turn.seconds,
@@ -292,7 +315,7 @@ def turn_text(turn: Turn, *, whole: bool = False) -> str:
         lines += block("! ", error_text(turn.error))
     lines += needs(turn)
     if whole:
-        lines += _facts(turn)
+        lines += [*_took(turn), *_facts(turn)]
     return "\n".join(printable(line, lines=True) for line in lines)
 
 
@@ -323,14 +346,34 @@ def _references(value: Any) -> list[dict[str, Any]]:
 def needs(turn: Turn) -> list[str]:
     """Return the lines of what a turn needs a person for: open questions, tools that may have run."""
     questions, tools = turn.waiting, may_have_run(turn)
-    asked = [line for q in questions for line in question(q, questions)]
-    ran = [line for tool in tools for line in _unfinished(tool, handle(tool, tools))]
+    ever = turn.questions if questions else []
+    asked = [line for q in questions for line in question(q, ever)]
+    ran = [line for tool in tools for line in _unfinished(turn, tool, handle(tool, tools))]
     return [*asked, *ran]
 
 
-def _unfinished(tool: Mapping[str, Any], name: str) -> list[str]:
-    says = f"--result {name}=JSON says what it gave, --rerun {name} runs it again"
-    return [*block("* ", called(tool)), f"  it may have run, begun {tool['at']}; {says}"]
+def _unfinished(turn: Turn, tool: Mapping[str, Any], name: str) -> list[str]:
+    says = f"; --result {name}=JSON says what it gave, --rerun {name} runs it again"
+    told = f"  it may have run, begun {tool['at']}{'' if turn.is_over else says}"
+    return [*block("* ", called(tool)), told]
+
+
+def _took(turn: Turn) -> list[str]:
+    """Return the lines of the tools that a turn called and of the answers that people gave, one for each."""
+    lines = []
+    for asked in turn.questions:
+        if asked["verdict"] is not None:
+            by = f", by {asked['by']}" if asked["by"] else ""
+            why = f": {asked['reason']}" if asked["reason"] else ""
+            told = f"{called(asked)} - {asked['verdict']}{by}{why} ({asked['answered']})"
+            lines.append("? " + told)
+    for step in turn.steps:
+        if step["error"] is not None:
+            lines.append(f"* {called(step)} raised {error_text(step['error'])}")
+        elif step["state"] in ("done", "given"):
+            said = " said by a person:" if step["state"] == "given" else ""
+            lines.append(f"* {called(step)} ->{said} {_compact(step['output'])}")
+    return ["  " + one_line(line, width() - 2) for line in lines]
 
 
 def question(asked: Mapping[str, Any], among: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -338,7 +381,7 @@ def question(asked: Mapping[str, Any], among: Iterable[Mapping[str, Any]]) -> li
     does = {"changes": "changes things", "reads": "only reads"}.get(str(asked.get("effects")))
     told = [
         f"question {handle(asked, among)}",
-        f"path {asked.get('path')}",
+        f"path {one_line(str(asked.get('path')), 200)}",
         *([does] if does else []),
         *([str(asked["question"])] if asked.get("question") else []),
     ]
@@ -352,14 +395,16 @@ def called(asked: Mapping[str, Any]) -> str:
 
 def may_have_run(turn: Turn) -> list[dict[str, Any]]:
     """Return the tool calls of which a person has to say what became of them; none of a turn that runs."""
-    return turn.unfinished if turn.state in ("waiting", "interrupted") else []
+    return [] if turn.state == "running" else turn.unfinished
 
 
 def handle(step: Mapping[str, Any], among: Iterable[Mapping[str, Any]]) -> str:
     """Return what names a step of a turn, and no other of them, on a command line."""
     others = [handles(other) for other in among]
     mine = handles(step)
-    return next((n for n in mine if sum(n in names for names in others) == 1), mine[-1])
+    return one_line(
+        next((n for n in mine if sum(n in names for names in others) == 1), mine[-1]), 500
+    )
 
 
 def handles(step: Mapping[str, Any]) -> list[str]:

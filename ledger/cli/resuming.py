@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Annotated, Any
 
@@ -212,17 +213,23 @@ def _given(turn: Turn, results: list[str], rerun: list[str]) -> tuple[dict[Any, 
     """Return what a person says of tools that may have run, by what their turn knows them by."""
     said = {}
     for text in results:
-        name, equals, value = text.partition("=")
-        try:
-            output = json.loads(value)
-        except ValueError:
-            output = equals = ""
-        if not equals:
-            raise typer.BadParameter(
-                f"--result is a tool call and JSON, with quotes around text: call_1='\"done\"', not {text!r}"
-            )
+        name, output = _result(turn, text)
         said[_tool(turn, name)] = output
     return said, [_tool(turn, name) for name in rerun]
+
+
+def _result(turn: Turn, text: str) -> tuple[str, Any]:
+    """Return a tool call and what it gave, of NAME=JSON: a name may have `=` in it. Raises: typer.BadParameter."""
+    known = {name for tool in may_have_run(turn) for name in handles(tool)}
+    found = []
+    for place in (at for at, sign in enumerate(text) if sign == "="):
+        with suppress(ValueError):
+            found.append((text[:place], json.loads(text[place + 1 :])))
+    if not found:
+        raise typer.BadParameter(
+            f"--result is a tool call and JSON, with quotes around text: call_1='\"done\"', not {text!r}"
+        )
+    return next((each for each in found if each[0] in known), found[0])
 
 
 def _tool(turn: Turn, name: str) -> Any:
@@ -306,6 +313,8 @@ def _resume_all(
         turns = resume_all(store, function, **how)
     else:
         turns = open_conversation(chats[0].id, function, store=store, **how).resume_all()
+    for name, why in turns.left.items():
+        warn(f"{name} is left: {why}", as_json=as_json)
     if as_json:
         say_json([{"conversation": turn.conversation, **turn_json(turn)} for turn in turns])
         return

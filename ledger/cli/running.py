@@ -17,6 +17,7 @@ from ledger.cli.output import (
     asked,
     conversation,
     heading,
+    may_have_run,
     named,
     needs,
     say,
@@ -133,7 +134,8 @@ def _lines(lines: list[str]) -> str:
 def going_on(turn: Turn) -> str:
     """Return how a person goes on with a turn."""
     command = f"turn-ledger resume {turn.conversation} {turn.ordinal} --program MODULE:FUNCTION"
-    return f"`{command}` goes on with it"
+    said = ", with what is said of each tool above," if may_have_run(turn) else ""
+    return f"`{command}`{said} goes on with it"
 
 
 def stop(

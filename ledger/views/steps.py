@@ -92,6 +92,8 @@ class Question:
     """`yes`, `no`; None: nobody has answered."""
     by: str | None = None
     reason: str | None = None
+    at: str | None = None
+    """When they said it, as recorded."""
 
     @property
     def known_as(self) -> Name:
@@ -182,7 +184,7 @@ def questions(node: Node) -> list[Question]:
                 and question.verdict is None
                 and answers_to(step, question.asked)
             ):
-                answer = step.verdict, step.by, step.reason
+                answer = step.verdict, step.by, step.reason, step.at
                 found[place] = Question(question.asked, *answer)
     return list(found.values())
 

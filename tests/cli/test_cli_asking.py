@@ -154,7 +154,9 @@ def test_several_questions(app, cli, alex):
     code, _, err = cli("resume", "alex", "--program", "app:pair", "--approve", "all")
     assert (code, "[turn-waiting]" in err) == (4, True)
 
-    code, out, _ = cli("deny", "alex")
+    code, _, err = cli("deny", "alex")  # Who names none may have seen the other.
+    assert (code, "others were answered before, name one: 1 is " in err) == (4, True)
+    code, out, _ = cli("deny", "alex", "1", "1")
     assert (code, "\\x1b[2J" in out or "\\u001b[2J" in out) == (0, True)
     assert alex.turn(1).waiting == []
 
@@ -194,12 +196,36 @@ def test_a_tool_that_may_have_run(app, cli, alex, said, runs):
     assert '* refund {"order": 7}\n  it may have run' in shown
     code, out, err = cli("resume", "alex", "--program", "app:answer")
     assert (code, out, "[turn-unfinished]" in err) == (4, "", True)
+    assert "answer#1:1 (refund); say so of each with --result KEY=JSON, or --rerun KEY" in err
 
     code, out, _ = cli("resume", "alex", "--program", "app:answer", "--json", *said)
     told = json.loads(out)
     assert (code, told["state"], told["unfinished"]) == (0, "done", [])
     assert ran() == ["refund 7"] * runs
     assert ("paid" in alex.turn(1).result) is (runs == 1)
+
+
+def test_show_says_what_a_turn_did_and_who_allowed_it(app, cli, alex):
+    """show lists the tools that were called, with what they gave, and each answer with who gave it and why."""
+    app("answer", "look=1 refund=7", approve="changes")
+    cli("approve", "alex", "--by", "maria", "--reason", "it is owed")
+    cli("resume", "alex", "--program", "app:answer")
+
+    out = cli("show", "alex", "1")[1]
+    assert '  ? refund {"order": 7} - yes, by maria: it is owed (20' in out
+    assert '  * look {"order": 1} -> "look 1 is done"\n' in out
+    told = json.loads(cli("show", "alex", "1", "--json")[1])
+    assert [step["name"] for step in told["steps"]] == ["look", "refund"]
+    assert [(q["verdict"], q["by"]) for q in told["questions"]] == [("yes", "maria")]
+
+
+def test_a_tool_that_may_have_run_in_a_turn_that_was_given_up(app, cli, alex):
+    """show says of a turn that was abandoned which of its tools may have run, and no way to go on."""
+    app("answer", "refund=7", dies="refund 7")
+    cli("abandon", "alex", "1")
+    out = cli("show", "alex", "1")[1]
+    assert '* refund {"order": 7}\n  it may have run, begun 20' in out
+    assert "--rerun" not in out
 
 
 def test_all_turns(app, cli, tmp_path, alex):
@@ -245,7 +271,8 @@ def test_who_asked_is_asked_about_the_rest(app, cli, alex):
     code, out, _ = cli("resume", "alex", "--program", "app:answer")
     assert (code, ran(), alex.turn(1).state) == (0, ["refund 1"], "waiting")
     assert out.splitlines()[-1] == "[waiting] for 1 answer(s) of a person"
-    cli("approve", "alex")
+    assert cli("approve", "alex")[0] == 4
+    cli("approve", "alex", "1", "2")
     cli("resume", "alex", "--program", "app:answer", "--approve", "none")
     assert ran() == ["refund 1", "refund 2"]
 
