@@ -163,7 +163,8 @@ class Conversation:
     ) -> Any:
         """Return what the next turn would be shown, as messages for a model; nothing is recorded.
 
-        The messages of a system or developer with which the branch begins stay first, whatever the context shows. A
+        The instructions in force stay first, whatever the context shows: the messages of a system or developer
+        with which the branch begins, or those that led a list that was handed over since. A
         summary that the next send would have made first is not made here: its turns stand in its place.
         Args: format: `openai`, `openai-responses`, `anthropic` or `pydantic-ai`; None: neutral messages. context: as
         for `open`; None: the conversation's own. instructions: text to begin with, by the system. strict: refuse

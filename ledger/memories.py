@@ -9,29 +9,30 @@ from __future__ import annotations
 import builtins
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
 
 from ledger.conversation import WAIT_S, Conversation
 from ledger.errors import StoreUnsupported
 from ledger.formats import dialects
-from ledger.formats.converting import Dialect
 from ledger.formats.handed import exact_copy
 from ledger.opening import open
 from ledger.records import ids, kinds
 from ledger.records.kinds import NewRecord
 from ledger.records.messages import Message
+from ledger.records.redacting import Redact
 from ledger.stores.resolve import store_for
-from ledger.syncing import Wish, reader
+from ledger.syncing import Wish
 from ledger.turn import Turn
-from ledger.turns import commands, loops
+from ledger.turns import commands, loops, telling
 from ledger.turns.log import Log
 from ledger.turns.queueing import Queued
 from ledger.turns.view import View
-from ledger.views import History, transcript
+from ledger.views import History, Rule, rules, transcript
 from ledger.views.nodes import LEFT
 from ledger.views.place import Cursor, nearest_done
+from ledger.views.rules import Chooser
 
 Busy = Literal["queue", "refuse"]
 """What a turn does while another one of its conversation is made."""
@@ -41,16 +42,24 @@ KEY = ("ledger", "key")
 """The plugin and kind of the entry that keeps a key which its conversation's id cannot tell."""
 
 
-def memory(store: Any = None, *, format: str | None = None, busy: Busy = "queue") -> Memory:
+def memory(
+    store: Any = None,
+    *,
+    format: str | None = None,
+    context: Rule | Chooser | None = None,
+    busy: Busy = "queue",
+    redact: Redact | Sequence[Redact] | None = None,
+) -> Memory:
     """Return the memory of an agent, kept in a store.
 
     Args: store: as for `open`. format: whose form messages have: `openai`, `openai-responses`, `anthropic`
-    (the list alone: the instructions are given to each call), `pydantic-ai`; None: neutral. busy: what a
-    turn does while another one of its conversation is made: `queue` waits for it, `refuse` raises
-    conversation-busy.
+    (the list alone: the instructions are given to each call), `pydantic-ai`; None: neutral. context: which
+    earlier turns `load` and `turn` begin with, as for `open`; all that was said is kept all the same. busy:
+    what a turn does while another one of its conversation is made: `queue` waits for it, `refuse` raises
+    conversation-busy. redact: as for `open`.
     Raises: ValueError, TypeError.
     """
-    return Memory(store, format=format, busy=busy)
+    return Memory(store, format=format, context=context, busy=busy, redact=redact)
 
 
 class Memory:
@@ -61,14 +70,22 @@ class Memory:
     """
 
     def __init__(
-        self, store: Any = None, *, format: str | None = None, busy: Busy = "queue"
+        self,
+        store: Any = None,
+        *,
+        format: str | None = None,
+        context: Rule | Chooser | None = None,
+        busy: Busy = "queue",
+        redact: Redact | Sequence[Redact] | None = None,
     ) -> None:
         if busy not in get_args(Busy):
             raise ValueError(f"busy is 'queue' or 'refuse', not {busy!r}")
         self.store = store_for(store)
         """The store it is kept in."""
         self._dialect = None if format is None else dialects.named(format)
+        self._rule = None if context is None else rules.of(context)
         self._busy = busy
+        self._redact = redact
         self._lock = threading.Lock()
         self._opened: OrderedDict[str, Conversation] = OrderedDict()
 
@@ -77,9 +94,14 @@ class Memory:
     def get(self, id: str | None) -> list[Any] | None:
         """Return the list that was saved last; None: there is none, or it was cleared since.
 
-        What others recorded since in the same conversation is in it. Raises: store errors.
+        What others recorded since in the same conversation is in it, and all turns, whatever `context` says.
+        What its form cannot say is left out, with a `LossWarning`. Raises: store errors.
         """
-        return None if not id else self._list(id) or None
+        if not id:
+            return None
+        log = self._chat(id)._log
+        history = log.read()
+        return self._told(log, transcript.listed(history, _last(history))) or None
 
     def save(self, id: str | None, messages: Any) -> None:
         """Keep a whole list: record the turns that are new, and keep what is behind the last whole turn.
@@ -94,8 +116,8 @@ class Memory:
     # -- turn by turn
 
     def load(self, id: str | None) -> list[Any]:
-        """Return all messages of a conversation; none of one that is new, or was cleared."""
-        return [] if not id else self._list(id)
+        """Return the messages of a conversation that `context` shows; none of one that is new, or was cleared."""
+        return [] if not id else self._shown(self._chat(id)._log)[1]
 
     def append(
         self,
@@ -137,7 +159,7 @@ class Memory:
                 turn.messages.append({"role": "user", "content": "Hi"})
                 turn.messages.append(ask(turn.messages))
 
-        `turn.messages` begins with all that was said. When `with` is left by an exception nothing is
+        `turn.messages` begins with what was said, as `context` shows it. When `with` is left by an exception nothing is
         recorded. Others of this process that begin a turn there meanwhile wait or are refused, as `busy`
         says; what other processes added meanwhile stays, and the turn is then a branch beside it.
         Args: history: the messages to begin with, instead of those that are remembered: then nothing is
@@ -172,17 +194,27 @@ class Memory:
         with self._lock:
             chat = self._opened.pop(conversation, None)
             if chat is None:
-                chat = open(conversation, store=self.store)
+                chat = open(conversation, store=self.store, redact=self._redact)
             self._opened[conversation] = chat
             while len(self._opened) > MOST_OPEN:
                 self._opened.popitem(last=False)
         return chat
 
-    def _list(self, id: str) -> list[Any]:
-        return self._told(self._chat(id)._log.read())
+    def _shown(self, log: Log) -> tuple[str | None, list[Any]]:
+        """Return where everyone goes on, and the list that a turn begins with there."""
+        history = log.read()
+        last = _last(history)
+        if self._rule is None:
+            return last, self._told(log, transcript.listed(history, last))
+        shown = history.shown(last, self._rule).messages
+        return last, self._told(log, [*shown, *transcript.left(history, last)])
 
-    def _told(self, history: History) -> list[Any]:
-        return told(transcript.listed(history, _last(history)), self._dialect, self.store)
+    def _told(self, log: Log, said: list[Message]) -> list[Any]:
+        """Return messages as a list in the memory's form."""
+        named = None if self._dialect is None else self._dialect.name
+        told = telling.told(said, named, read=telling.reading(log))
+        found: list[Any] = told["messages"] if isinstance(told, dict) else told
+        return found
 
     def _append(
         self, id: str, messages: Any, model: str | None, usage: Mapping[str, int] | None
@@ -217,7 +249,8 @@ class Memory:
             return ids.key_of(conversation)
         kept = Log(self.store, conversation).read().entries(*KEY)
         spelled = kinds.payload(kept[0].data, kept[0].seq) if kept else None
-        return ids.key_of(spelled) if isinstance(spelled, str) else None
+        key = ids.key_of(spelled) if isinstance(spelled, str) else None
+        return key if key and ids.of_key(key) == conversation else None
 
 
 class MemoryTurnBase:
@@ -227,7 +260,7 @@ class MemoryTurnBase:
         self._memory = memory
         self._id = id if id and history is None else None
         self.messages: list[Any] = list(history) if history is not None else []
-        """All that was said, then what this turn adds: append to it."""
+        """What was said before, then what this turn adds: append to it."""
         self._queued: Queued | None = None
         self._given: list[Any] = []
         self._base: str | None = None
@@ -235,13 +268,11 @@ class MemoryTurnBase:
     def _begin(self) -> None:
         """Take the list as it is, once nobody else makes a turn there."""
         assert self._id is not None
-        history = self._memory._chat(self._id)._log.read()
-        self._base = _last(history)
-        self.messages = self._memory._told(history)
+        self._base, self.messages = self._memory._shown(self._memory._chat(self._id)._log)
         self._given = list(map(exact_copy, self.messages))
 
     def _store(self) -> list[Turn]:
-        """Record what the turn added; of a list whose beginning was changed, all that is new of it."""
+        """Record what the turn added; of a list whose beginning was changed, what of it is new."""
         assert self._id is not None
         count, dialect = len(self._given), self._memory._dialect
         if self._given != self.messages[:count]:
@@ -288,15 +319,6 @@ class MemoryTurn(MemoryTurnBase):
                 self.turns = self._store()
         finally:
             self._queued.end()
-
-
-def told(messages: list[Message], dialect: Dialect | None, store: Any) -> list[Any]:
-    """Return messages as a list in a dialect's form; attachments with their bytes."""
-    if dialect is None:
-        return messages
-    content = dialect.to_provider(messages, read=reader(store)).content
-    found: list[Any] = content["messages"] if isinstance(content, dict) else content
-    return found
 
 
 def _last(history: History) -> str | None:

@@ -17,18 +17,19 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Generic, Literal, TypeVar, get_args
 
-from ledger.errors import AttachmentMissing, HeadMoved, LedgerError, RecordInvalid
+from ledger.errors import HeadMoved, LedgerError, RecordInvalid
 from ledger.formats import dialects
-from ledger.formats.converting import Dialect, Read
+from ledger.formats.converting import Dialect
 from ledger.formats.handed import Before, Handed, ends_of, neutral, parts
 from ledger.maker import Maker
-from ledger.records import transcripts
+from ledger.records import redacting, transcripts, values
 from ledger.records.kinds import NewRecord
-from ledger.records.messages import Message
-from ledger.turns import commands
+from ledger.records.messages import Message, has_rounds
+from ledger.turns import commands, telling
+from ledger.turns.attachments import Attachment
 from ledger.turns.log import Log
 from ledger.turns.view import Record, TurnLike, View
-from ledger.views import History, all_turns, transcript
+from ledger.views import History, all_turns, exchange, transcript
 from ledger.views.nodes import INSTRUCTIONS, LEFT
 from ledger.views.place import Cursor, nearest_done
 
@@ -100,7 +101,7 @@ class Syncer:
         """
         with self._log.lock:
             plan = _Plan(self, view, wish)
-            self._log.append(plan.decide)
+            self._log.append(plan.decide, plan.given)
             self._remember(plan)
             view.cursor = plan.cursor
             return Synced(plan.new, plan.head, plan.left, plan.branched)
@@ -111,14 +112,28 @@ class Syncer:
         """Read a list, from the last turn that the list before it had as well."""
         self._fresh(history, wish.dialect)
         if wish.behind is not None:
-            return self._read_behind(history, wish, wish.behind(history))
+            return self._as_kept(self._read_behind(history, wish, wish.behind(history)))
         rest, lead, body = parts(wish.content)
         common = self._before.common(body)
         try:
-            return self._read(history, wish.dialect, rest, lead, body, common)
+            handed = self._read(history, wish.dialect, rest, lead, body, common)
         except LedgerError:
             neutral(wish.content, wish.dialect)  # Names the place in the whole list.
             raise
+        return self._as_kept(handed)
+
+    def _as_kept(self, handed: Handed) -> Handed:
+        """Return a list as it would be recorded: redacted, its data as attachments where the store keeps any."""
+
+        def kept(said: list[Message]) -> list[Message]:
+            if self._log.blobs is not None:
+                said, data = dialects.outlined(said)
+                handed.data.update(data)
+            return said if self._log.redact is None else redacting.messages(said, self._log.redact)
+
+        handed.turns = [kept(said) for said in handed.turns]
+        handed.instructions, handed.left = kept(handed.instructions), kept(handed.left)
+        return handed
 
     def _read(
         self,
@@ -199,8 +214,8 @@ class Syncer:
             with suppress(LedgerError):
                 said = transcript.said(history, history.node(turn))
                 if dialect is not None:
-                    told = dialect.to_provider(said, read=reader(self._log.store))
-                    said = dialect.from_provider(told.content)
+                    told = dialect.to_provider(said, read=telling.reading(self._log))
+                    said, _ = dialects.outlined(dialect.from_provider(told.content))
                 found = transcripts.digest(said)
             self._digests[key] = found
         return self._digests[key]
@@ -215,6 +230,8 @@ class _Plan:
         self.wish = wish
         self._maker = Maker(syncer._log, view)
         self._made: dict[tuple[int, bool], Record] = {}
+        self.given: list[Attachment] = []
+        """The attachments that its records name: the store has them before."""
         self.handed: Handed
         self.turns: list[str] = []
         """The turns of the list from `handed.at` on, the new ones included."""
@@ -247,7 +264,18 @@ class _Plan:
             last, found = self._follow(history, newest, at, [handed.left])
             self.head, self.left = (last, []) if found else (self.head, self.left)
         self._stand(history, newest)
-        return [*records, *(self._kept(history) if wish.keep else [])]
+        records += self._kept(history) if wish.keep else []
+        self._keep_data(records)
+        return records
+
+    def _keep_data(self, records: list[NewRecord]) -> None:
+        """Have the store keep the data that records name."""
+        data = self.handed.data
+        named = (
+            {sha256 for record in records for sha256 in values.references(record)} if data else ()
+        )
+        self.given[:] = [Attachment(data[sha256]) for sha256 in named if sha256 in data]
+        self._syncer._log.keep(self.given)
 
     def _follow(
         self,
@@ -339,11 +367,12 @@ class _Plan:
                     records.append(record)
                 programs |= {record["version"]} if record["kind"] == "program" else set()
             saw = [{"saw_of": making.turn}] if parent is not None else []
-            saw.append(_entry(making.turn, messages))
+            whole = {"steps": True} if has_rounds(messages) else {}
+            saw.append({"call": making.turn, **whole})
             parent = making.turn
         told = self.handed.instructions
         if at is not None and told:
-            in_force = transcripts.digest(transcript.instructions(history, at))
+            in_force = transcripts.digest(exchange.instructions(history, at))
             if transcripts.digest(told) != in_force:
                 now, first = self._view.world.now(), made[0][0].turn
                 records += commands.entry(*INSTRUCTIONS, told, now=now, turn=first)
@@ -367,13 +396,6 @@ class _Plan:
         return records
 
 
-def _entry(turn: str, said: list[Message]) -> dict[str, Any]:
-    """Return how a new turn is named in the `saw` of the next one: as `all_turns` would, of the record."""
-    calls = any(part["type"] == "tool_call_response" for m in said for part in m["parts"])
-    whole = getattr(all_turns(), "steps", False) and calls
-    return {"call": turn, "steps": True} if whole else {"call": turn}
-
-
 def _last_done(history: History, turn: str | None, count: int) -> list[str]:
     """Return the last done turns up to a turn, in order."""
     found: list[str] = []
@@ -382,19 +404,3 @@ def _last_done(history: History, turn: str | None, count: int) -> list[str]:
             break
         found += [node.id] if node.done else []
     return found[::-1]
-
-
-def reader(store: Any) -> Read | None:
-    """Return what gives the bytes of a store's attachments; None: it keeps none."""
-    blobs = getattr(store, "blobs", None)
-    if blobs is None:
-        return None
-
-    def read(sha256: str) -> bytes | None:
-        try:
-            found: bytes = blobs.get(sha256)
-        except AttachmentMissing:
-            return None
-        return found
-
-    return read

@@ -1,10 +1,13 @@
 """An agent's memory: its three faces, blocking and awaitable, over ordinary conversations."""
 
 import asyncio
+import base64
 import contextlib
 import hashlib
 import inspect
+import re
 import threading
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -86,11 +89,13 @@ async def test_what_is_saved_is_got(memory, store):
 @both
 async def test_what_makes_no_turn_is_kept_beside(memory, store):
     """A list may end without an answer: it comes back whole, and is no turn until it has one."""
-    for tail in ([user("?")], [user("?"), CALL], [user("?"), CALL, RESULT]):
+    for tail in ([user("?")], [user("?"), CALL, RESULT]):
         await got(memory.save("a", [*HELLO, *tail]))
-        kept = await got(memory.get("a"))
-        assert [m["role"] for m in kept[: 2 + len(tail)]] == [m["role"] for m in [*HELLO, *tail]]
+        assert await got(memory.get("a")) == [*HELLO, *tail]
         assert len(ledger.open("a", store=store).all_turns()) == 1
+    await got(memory.save("a", [*HELLO, user("?"), CALL]))
+    with pytest.warns(errors.LossWarning, match="no result"):
+        assert (await got(memory.get("a")))[:4] == [*HELLO, user("?"), CALL]
 
     await got(memory.save("a", [*HELLO, user("?"), CALL, RESULT, bot("!")]))
     assert len(ledger.open("a", store=store).all_turns()) == 2
@@ -554,5 +559,80 @@ def test_a_conversation_is_told_in_another_form():
     before = store.read("a")
     for form in ("openai", "openai-responses", "anthropic", "pydantic-ai"):
         memory = ledger.memory(store, format=form)
-        memory.save("a", memory.get("a"))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            listed = memory.get("a")
+        assert [w.category for w in told] == (
+            [] if form == "pydantic-ai" else [ledger.errors.LossWarning]
+        )
+        memory.save("a", listed)
         assert store.read("a") == before
+
+
+@both
+async def test_data_is_kept_once(memory, store):
+    """An image that stands as data in a list is an attachment of the store: one for all turns, given back as it was."""
+    data = "data:image/png;base64," + base64.b64encode(b"\x89PNG" * 5000).decode()
+    image = {"type": "image_url", "image_url": {"url": data}}
+    listed = []
+    for number in range(20):
+        asked = {"role": "user", "content": [{"type": "text", "text": f"{number}?"}, image]}
+        listed += [asked, bot("A picture.")]
+        await got(memory.save("a", listed))
+    async with entered(memory.turn("a")) as turn:
+        turn.messages += [*listed[:1], bot("Again.")]
+
+    assert await got(memory.get("a")) == [*listed, *listed[:1], bot("Again.")]
+    assert len(store.raw("a")) < len(data)
+    assert len(ledger.open("a", store=store).attachments()) == 1
+
+
+def mask(text):
+    """Take out what looks like an address."""
+    return re.sub(r"\S+@\S+", "<address>", text)
+
+
+@pytest.mark.parametrize("face", [ledger, aio], ids=["blocking", "aio"])
+def test_what_is_redacted_is_no_edit(face):
+    """A list that still says what was redacted goes on all the same, and nothing of it is recorded."""
+    store = ledger.MemoryStore()
+    listed = [user("I am ada@example.org"), bot("Hi ada@example.org")]
+
+    async def main():
+        memory = face.memory(store, format="openai", redact=mask)
+        await got(memory.save("a", listed))
+        await got(
+            memory.save("a", [*listed, user("ada@example.org?"), bot("Yes."), user("o@p left")])
+        )
+        async with entered(memory.turn("a")) as turn:
+            turn.messages += [bot("Yes, ada@example.org.")]
+        return await got(memory.get("a"))
+
+    kept = asyncio.run(main())
+
+    assert [m["content"] for m in kept][::2] == ["I am <address>", "<address>", "<address> left"]
+    assert len(ledger.open("a", store=store).all_turns()) == 3
+    assert b"@" not in store.raw("a")
+
+
+@pytest.mark.parametrize("face", [ledger, aio], ids=["blocking", "aio"])
+def test_a_window_of_what_was_said(face):
+    """With a context a turn begins with the last turns, under the newest instructions; all of it is kept."""
+    store = ledger.MemoryStore()
+
+    async def main():
+        memory = face.memory(store, format="openai", context=ledger.last_turns(1))
+        lead = {"role": "system", "content": "one"}
+        await got(memory.save("a", [lead, *HELLO, user("2"), bot("two")]))
+        lead = {"role": "system", "content": "two"}
+        await got(memory.save("a", [lead, *HELLO, user("2"), bot("two"), user("3"), bot("three")]))
+        async with entered(memory.turn("a")) as turn:
+            assert turn.messages == [lead, user("3"), bot("three")]
+            turn.messages += [user("4"), bot("four")]
+        assert await got(memory.load("a")) == [lead, user("4"), bot("four")]
+        assert len(await got(memory.get("a"))) == 9
+
+    asyncio.run(main())
+    chat = ledger.open("a", store=store)
+    assert [t.result for t in chat.turns] == ["Hello", "two", "three", "four"]
+    assert chat.messages()[0]["parts"][0]["content"] == "two"

@@ -13,17 +13,28 @@ from ledger.aio.turn import Turn
 from ledger.aio.waiting import changed, do
 from ledger.conversation import WAIT_S
 from ledger.memories import Busy, MemoryTurnBase
+from ledger.records.redacting import Redact
 from ledger.turn import TurnBase
 from ledger.turns import loops
 from ledger.turns.loops import over
 from ledger.turns.pool import in_pool
+from ledger.views import Rule
+from ledger.views.rules import Chooser
 
 T = TypeVar("T")
 
 
-def memory(store: Any = None, *, format: str | None = None, busy: Busy = "queue") -> Memory:
+def memory(
+    store: Any = None,
+    *,
+    format: str | None = None,
+    context: Rule | Chooser | None = None,
+    busy: Busy = "queue",
+    redact: Redact | Sequence[Redact] | None = None,
+) -> Memory:
     """Return the memory of an agent, kept in a store, awaitable. Args, Raises: as `ledger.memory`."""
-    return Memory(memories.memory(store, format=format, busy=busy))
+    inner = memories.memory(store, format=format, context=context, busy=busy, redact=redact)
+    return Memory(inner)
 
 
 class Memory:
@@ -47,7 +58,7 @@ class Memory:
             await self._do(id, lambda: self._inner.save(id, messages))
 
     async def load(self, id: str | None) -> list[Any]:
-        """Return all messages of a conversation; none of one that is new, or was cleared."""
+        """Return the messages of a conversation that `context` shows; none of one that is new, or was cleared."""
         return await self._do(id, lambda: self._inner.load(id)) if id else []
 
     async def append(

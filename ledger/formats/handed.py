@@ -35,6 +35,8 @@ class Handed:
     left: list[Message]
     ends: list[int | None]
     """Where in the body each of the turns ends, where that is known."""
+    data: dict[str, bytes] = field(default_factory=dict)
+    """The bytes that stand in it, by their hex SHA-256."""
 
 
 def parts(content: Any) -> tuple[Mapping[str, Any] | None, list[Any], list[Any]]:

@@ -42,6 +42,8 @@ _PART = frozenset({"type", "modality", "mime_type", "id", "file_id", "name"})
 _MESSAGE = frozenset({"role", "finish_reason"})
 _INTERFACE = frozenset({"description", "default"})
 _SUMMARY = ("ledger", "summary")
+_LISTS = (("ledger", "instructions"), ("ledger", "left"))
+"""The entries whose data are messages."""
 
 
 def of(redact: Any) -> Redact | None:
@@ -86,16 +88,16 @@ def record(said: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
 
 
 def _content(said: Mapping[str, Any], key: str, value: Any, redact: Redact) -> Any:
-    if key == "messages":
-        return [_message(one, redact, f"{key}[{i}]") for i, one in enumerate(value)]
+    own = (said.get("plugin"), said.get("entry"))
+    if key == "messages" or (key == "data" and own in _LISTS):
+        return messages(value, redact, key)
     if key == "error":
         return _but({"type", "module"}, value, redact, key)
     if key == "approvals":
         return [_but(STRUCTURE, one, redact, f"{key}[{i}]") for i, one in enumerate(value)]
     if key == "interface":
         return _interface(value, redact)
-    summary = (said.get("plugin"), said.get("entry")) == _SUMMARY
-    if key == "data" and summary and isinstance(value, dict) and "text" in value:
+    if key == "data" and own == _SUMMARY and isinstance(value, dict) and "text" in value:
         return {**value, "text": texts(value["text"], redact, "summary")}
     return texts(value, redact, key)
 
@@ -106,6 +108,13 @@ def event(said: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
         key: value if key in STRUCTURE else _content(said, key, value, redact)
         for key, value in said.items()
     }
+
+
+def messages(said: Any, redact: Redact, path: str = "messages") -> Any:
+    """Return messages with all that they say redacted. Raises: record-invalid, as `record`."""
+    if not isinstance(said, list):
+        return texts(said, redact, path)
+    return [_message(one, redact, f"{path}[{i}]") for i, one in enumerate(said)]
 
 
 def texts(value: Any, redact: Redact, path: str) -> Any:

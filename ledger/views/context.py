@@ -19,7 +19,6 @@ each record anew.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import zip_longest
@@ -119,7 +118,7 @@ class Shown:
         """The same as messages: the instructions, the summary, then what each turn added. Raises: store-corrupt."""
         text = self.summary.text if self.summary is not None else None
         entries = [turn.entry for turn in self.earlier]
-        return exchange.window(self._tree, _first(self._tree, self._newest), entries, text)
+        return exchange.window(self._tree, self._newest, entries, text)
 
     @cached_property
     def _pick(self) -> Pick:
@@ -139,11 +138,6 @@ def shown(tree: Tree, parent: str | None, rule: Rule, *, foresee: bool = False) 
 def _line(tree: Tree, turn: str | None) -> Iterator[Node]:
     """Yield the `done` turns from a turn to its root."""
     return (node for node in tree.upward(turn) if node.done)
-
-
-def _first(tree: Tree, turn: str | None) -> Node | None:
-    """Return the first turn of a branch that is done."""
-    return next(iter(deque(_line(tree, turn), maxlen=1)), None)
 
 
 def _before(tree: Tree, turn: str) -> str | None:
@@ -258,8 +252,8 @@ def messages(tree: Tree, turn: str) -> list[Message]:
     """Return what a turn was shown, as recorded, as messages (`Shown.messages`). Raises as `expand`."""
     summary = summary_of(tree, turn)
     text = summary.text if summary is not None else None
-    first = _first(tree, nearest_done(tree, tree.node(turn).parent))
-    return exchange.window(tree, first, expand(tree, turn), text)
+    after = nearest_done(tree, tree.node(turn).parent)
+    return exchange.window(tree, after, expand(tree, turn), text, of=turn)
 
 
 def shown_entries(node: Node) -> list[int]:

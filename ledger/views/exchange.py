@@ -18,11 +18,9 @@ import msgspec
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds, messages
 from ledger.records.messages import Called, Message
+from ledger.records.transcripts import without_instructions
 from ledger.views import sites, steps
-from ledger.views.nodes import Node, Tree, mapping, payload
-
-LEADING = ("system", "developer")
-"""Who gives a conversation its instructions."""
+from ledger.views.nodes import INSTRUCTIONS, Node, Tree, mapping, payload
 
 
 def asked(node: Node) -> list[Message]:
@@ -52,15 +50,20 @@ def shown(tree: Tree, node: Node, entry: Mapping[str, Any]) -> list[Message]:
 
 
 def window(
-    tree: Tree, first: Node | None, entries: Iterable[Mapping[str, Any]], summary: str | None
+    tree: Tree,
+    after: str | None,
+    entries: Iterable[Mapping[str, Any]],
+    summary: str | None,
+    *,
+    of: str | None = None,
 ) -> list[Message]:
     """Return what a turn is shown: the instructions, a summary, then what each turn's entry says.
 
-    Args: first: the first turn of the branch that is done: the messages of a system or developer with which
-    it begins stay, whichever turns are shown. entries: of `saw`, expanded, oldest first.
+    Args: after: the turn that it continues, whose instructions stay, whichever turns are shown. entries: of
+    `saw`, expanded, oldest first. of: the turn itself, when it was recorded.
     Raises: store-corrupt.
     """
-    out = instructions(first)
+    out, first = instructions(tree, after, of=of), _first(tree, after)
     if summary is not None:
         # By the user: what users said is not to gain the word of a system by being summarized.
         out.append(messages.text("user", f"{SUMMARY}\n\n{summary}"))
@@ -69,7 +72,7 @@ def window(
         if node is None or not node.done:
             continue
         said = shown(tree, node, entry)
-        out += said[len(_leading(said)) :] if node is first else said
+        out += without_instructions(said) if node is first else said
     return out
 
 
@@ -77,9 +80,22 @@ SUMMARY = "What was said before, in short:"
 """What a summary begins with, as a message."""
 
 
-def instructions(first: Node | None) -> list[Message]:
-    """Return the messages of a system or developer with which a branch begins. Raises: store-corrupt."""
-    return _leading(asked(first)) if first is not None else []
+def instructions(tree: Tree, turn: str | None, *, of: str | None = None) -> list[Message]:
+    """Return the instructions in force at a turn; none before the first. Raises: store-corrupt.
+
+    Those are the messages of a system or developer with which the branch's first done turn begins, until a
+    list was handed over that others led: an `instructions` entry at the first turn that was new of it.
+    Args: of: a turn behind it that may have come with others.
+    """
+    told = {entry.turn: entry for entry in tree.kept.get(INSTRUCTIONS, ())}
+    upward = [node.id for node in tree.upward(turn) if node.done] if told else []
+    for at in [of, *upward]:
+        if at in told:
+            entry = told[at]
+            return messages.readable(kinds.payload(entry.data, entry.seq)) or []
+    first = _first(tree, turn)
+    said = asked(first) if first is not None else []
+    return said[: len(said) - len(without_instructions(said))]
 
 
 def has_rounds(node: Node) -> bool:
@@ -156,8 +172,6 @@ def _answer(tree: Tree, node: Node) -> list[Message]:
     return messages.from_result(result(tree, node)) if mapping(node.ended, "outputs") else []
 
 
-def _leading(said: list[Message]) -> list[Message]:
-    for i, message in enumerate(said):
-        if message["role"] not in LEADING:
-            return said[:i]
-    return list(said)
+def _first(tree: Tree, turn: str | None) -> Node | None:
+    """Return the first done turn of a turn's branch."""
+    return next((n for n in reversed(list(tree.upward(turn))) if n.done), None)

@@ -18,34 +18,16 @@ from typing import Any
 from ledger.records import kinds, messages
 from ledger.records.messages import Message
 from ledger.records.transcripts import without_instructions
-from ledger.views.nodes import INSTRUCTIONS, LEFT, Node, Tree, mapping, payload
+from ledger.views import exchange
+from ledger.views.nodes import LEFT, Node, Tree
 from ledger.views.place import nearest_done
 
 
 def said(tree: Tree, node: Node) -> list[Message]:
     """Return what a turn said; of the first of a line without the instructions. Raises: store-corrupt."""
-    every = every_message(tree, node)
-    return every if _is_behind_another(tree, node) else without_instructions(every)
-
-
-def every_message(tree: Tree, node: Node) -> list[Message]:
-    """Return everything a turn added: as recorded, else as its inputs and answer tell. Raises: store-corrupt."""
-    asked = messages.readable(payload(node.record, "messages"))
-    if asked is None:
-        asked = messages.from_inputs(dict(mapping(node.record, "inputs")))
-    ended = node.ended
-    if ended is None:
-        return asked
-    answered = messages.readable(payload(ended, "messages"))
-    outputs = mapping(ended, "outputs")
-    if answered is None and not outputs:
-        return asked
-    if answered is None:
-        program = tree.programs.get(node.record.program)
-        name = program.answer if program is not None else "result"
-        answer = payload(ended, "value") if kinds.has(ended.value) else outputs.get(name)
-        answered = messages.from_result(answer)
-    return [*asked, *answered]
+    every = [*exchange.asked(node), *exchange.answered(tree, node)]
+    behind_another = nearest_done(tree, node.parent) is not None
+    return every if behind_another else without_instructions(every)
 
 
 def below(tree: Tree, turn: str | None) -> Iterator[str]:
@@ -85,18 +67,6 @@ def followed(
     return best, count
 
 
-def instructions(tree: Tree, turn: str | None) -> list[Message]:
-    """Return the instructions in force at a turn; none before the first. Raises: store-corrupt."""
-    told = {entry.turn: entry for entry in tree.kept.get(INSTRUCTIONS, ())}
-    first: Node | None = None
-    for node in tree.upward(turn):
-        if node.id in told and node.done:
-            return _messages(told[node.id])
-        first = node if node.done else first
-    every = every_message(tree, first) if first is not None else []
-    return every[: len(every) - len(without_instructions(every))]
-
-
 def left(tree: Tree, turn: str | None) -> list[Message]:
     """Return what was left over behind a turn when its list was kept last. Raises: store-corrupt."""
     found = [entry for entry in tree.kept.get(LEFT, ()) if entry.turn == turn]
@@ -108,14 +78,10 @@ def left(tree: Tree, turn: str | None) -> list[Message]:
 def listed(tree: Tree, turn: str | None) -> list[Message]:
     """Return the list of a branch up to a turn, what was left over behind it included. Raises: store-corrupt."""
     line = [node for node in tree.upward(turn) if node.done][::-1]
-    out = instructions(tree, turn)
+    out = exchange.instructions(tree, turn)
     for node in line:
         out += said(tree, node)
     return [*out, *left(tree, line[-1].id if line else None)]
-
-
-def _is_behind_another(tree: Tree, node: Node) -> bool:
-    return nearest_done(tree, node.parent) is not None
 
 
 def _messages(entry: kinds.Entry) -> list[Message]:
