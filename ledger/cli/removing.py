@@ -1,4 +1,4 @@
-"""The commands that remove: forget, delete. They ask first."""
+"""The commands that remove: forget and delete, which ask first, and sweep."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFUSED = 4
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (forget, delete):
+    for command in (forget, delete, sweep):
         app.command()(command)
 
 
@@ -70,6 +70,31 @@ def delete(context: typer.Context, id: Id, yes: Yes = False, as_json: Json = Fal
         say_json(msgspec.to_builtins(report))
     else:
         say(printable(_text(report), lines=True))
+
+
+def sweep(
+    context: typer.Context,
+    older_than: Annotated[
+        float,
+        typer.Option(
+            "--older-than", metavar="HOURS", help="Leave what was put since alone.", min=0
+        ),
+    ] = 24.0,
+    as_json: Json = False,
+) -> None:
+    """Remove attachments that no conversation names: what refused sends and processes that died left.
+
+    What a log names is never removed.
+    Example: turn-ledger sweep
+    """
+    removed = store_of(context).sweep(older_than_s=older_than * 3600)
+    if as_json:
+        say_json({"removed": removed})
+        return
+    for sha256 in removed:
+        say(sha256)
+    if not removed:
+        say("nothing to remove")
 
 
 def _agree(what: str, yes: bool) -> None:

@@ -16,6 +16,7 @@ import io
 import os
 import re
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import BinaryIO, Protocol
@@ -214,6 +215,22 @@ class FolderBlobs:
                 with suppress(FileNotFoundError):
                     self._calls.flush_folder(shelf)
 
+    def older(self, than_s: float) -> list[str]:
+        """Return the attachments that were put at least some seconds ago, sorted; remove pieces as old.
+
+        A piece is what a process left that died while it put one.
+        Raises: store-io, store-denied, store-link.
+        """
+        found = []
+        with files.naming(self._folder), suppress(FileNotFoundError):
+            self._check_trusted()
+            for entry in os.scandir(self._folder):
+                if entry.is_dir(follow_symlinks=False):
+                    found += [e.name for e in os.scandir(entry) if _is_old(e, than_s)]
+                elif entry.name.startswith("new-") and _is_old(entry, than_s):
+                    self._calls.remove(entry.path)
+        return sorted(name for name in found if _NAME.fullmatch(name))
+
     def _check_trusted(self, *shelf: str) -> None:
         """Refuse folders that are links, or that others may change. Raises: store-link, store-denied."""
         files.check_trusted(os.path.dirname(self._folder), by_link=True)
@@ -222,6 +239,11 @@ class FolderBlobs:
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], sha256)
+
+
+def _is_old(entry: os.DirEntry[str], than_s: float) -> bool:
+    plain = entry.is_file(follow_symlinks=False)
+    return plain and time.time() - entry.stat(follow_symlinks=False).st_mtime >= than_s
 
 
 _Mark = tuple[int, ...]

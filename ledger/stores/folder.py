@@ -22,7 +22,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ledger.errors import (
@@ -112,12 +111,7 @@ class FolderStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -350,6 +344,17 @@ class FolderStore:
                 removing.finish(log, turn)
         return report
 
+    def sweep(self, *, older_than_s: float = 86_400.0) -> list[str]:
+        """Remove attachments that no log of the folder names: what refused sends and processes that died left.
+
+        What a log names stays, and what is younger than `older_than_s` seconds; one that a writer is about to name it
+        puts again. Returns: their SHA-256. Raises: ValueError; store-busy, store-io and the like.
+        """
+        if not older_than_s >= 0:
+            raise ValueError(f"older_than_s is a number of seconds, not {older_than_s!r}")
+        deadline = time.monotonic() + self._lock_timeout_s
+        return removing.sweep(self._home, self.blobs, older_than_s, deadline)
+
     def repair(
         self, conversation: str, *, copy: bytes | None = None, really: bool = True
     ) -> repairing.Repaired:
@@ -491,11 +496,7 @@ class FolderStore:
 
         They are left alone: copies that a sync tool made, what somebody put there, links.
         """
-        return sorted(
-            name
-            for name, conversation, plain in self._home.entries()
-            if not (plain and (conversation is not None or names.may_be_ours(name)))
-        )
+        return self._home.foreign()
 
     def _holds_a_record(self, conversation: str) -> bool:
         log = self._home.log(conversation)

@@ -24,7 +24,7 @@ class Home:
         """The events of turns."""
         self.sweeping = os.path.join(folder, "attachments.lock")
         """The lock of who removes attachments."""
-        self._calls = calls
+        self.calls = calls
         self._identity: tuple[int, int] | None = None
         self._above_is_durable = False
         self._blind_to_case: bool | None = None
@@ -32,7 +32,7 @@ class Home:
 
     def log(self, conversation: str) -> Log:
         """Return where a conversation's files are, whether or not they are there."""
-        return Log(conversation, f"{self.conversations}/{conversation}", self._calls)
+        return Log(conversation, f"{self.conversations}/{conversation}", self.calls)
 
     def is_there(self) -> bool:
         """Say whether the folder exists.
@@ -92,6 +92,14 @@ class Home:
                     found.append((entry.name, names.conversation_of(entry.name), plain))
         return found
 
+    def foreign(self) -> list[str]:
+        """Return the names that no conversation uses, sorted."""
+        return sorted(
+            name
+            for name, conversation, plain in self.entries()
+            if not (plain and (conversation is not None or names.may_be_ours(name)))
+        )
+
     def beside(self, conversation: str) -> tuple[list[str], list[str]]:
         """Return the names of the bytes set aside from a log, and its files that others may use.
 
@@ -110,14 +118,14 @@ class Home:
         """Make the folder if it is not there, durably. Raises: store-read-only, store-denied."""
         if not self.is_there():
             with files.naming(self.folder):
-                self._calls.make_folder(self.conversations)
+                self.calls.make_folder(self.conversations)
             self.is_there()
         if not self._above_is_durable:
             # Another process may have made them, and died before it flushed their names.
             real = os.path.realpath(self.folder)
             for path in (real, os.path.dirname(real)):
                 with suppress(StoreDenied), files.naming(path):
-                    self._calls.flush_folder(path)
+                    self.calls.flush_folder(path)
             self._above_is_durable = True
 
     def make_name_durable(self, log: Log, file: files.Descriptor) -> None:
@@ -125,7 +133,7 @@ class Home:
         identity = (file.found.st_dev, file.found.st_ino)
         if self._durable_names.get(log.conversation) != identity:
             with files.naming(self.conversations):
-                self._calls.flush_folder(self.conversations)
+                self.calls.flush_folder(self.conversations)
             self._durable_names[log.conversation] = identity
 
     def forget(self, conversation: str | None = None) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from ledger.errors import LedgerError
@@ -84,7 +85,8 @@ class _Search:
 
     def run(self) -> None:
         """Read what was not read yet, and keep of `unnamed` what is not named there."""
-        with files.naming(self._conversations):
+        names: list[str] = []
+        with files.naming(self._conversations), suppress(FileNotFoundError):
             names = os.listdir(self._conversations)
         for name in names:
             path = os.path.join(self._conversations, name)
