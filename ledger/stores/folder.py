@@ -345,15 +345,15 @@ class FolderStore:
         return report
 
     def sweep(self, *, older_than_s: float = 86_400.0) -> list[str]:
-        """Remove attachments that no log of the folder names: what refused sends and processes that died left.
+        """Remove attachments that no log of the folder names, and that are not young: what refused sends left.
 
-        What a log names stays, and what is younger than `older_than_s` seconds; one that a writer is about to name it
-        puts again. Returns: their SHA-256. Raises: ValueError; store-busy, store-io and the like.
+        One that a writer is about to name it puts again.
+        Args: older_than_s: seconds. Returns: their SHA-256. Raises: ValueError; store-busy, store-io and the like.
         """
         if not older_than_s >= 0:
             raise ValueError(f"older_than_s is a number of seconds, not {older_than_s!r}")
-        deadline = time.monotonic() + self._lock_timeout_s
-        return removing.sweep(self._home, self.blobs, older_than_s, deadline)
+        until = time.monotonic() + self._lock_timeout_s
+        return removing.sweep(self._home, self.blobs, older_than_s, until)
 
     def repair(
         self, conversation: str, *, copy: bytes | None = None, really: bool = True
@@ -547,11 +547,10 @@ class FolderStore:
 
     def is_here(self) -> bool:
         """Say whether its folder was not removed or replaced since this store worked in it."""
-        try:
+        with suppress(StoreIO):
             self._home.is_there()
-        except StoreIO:
-            return False
-        return True
+            return True
+        return False
 
     def hold(self, holder: str) -> None:
         """Let others see that this process lives, until it ends: see `LedgerStore`."""

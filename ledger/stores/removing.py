@@ -116,8 +116,6 @@ def _drop_plan(log: Log) -> None:
 
 def sweep(home: Home, blobs: FolderBlobs, older_than_s: float, deadline: float) -> list[str]:
     """Remove attachments that no log names, and pieces of some that were never whole. Returns: their SHA-256."""
-    if not home.is_there():
-        return []
     candidates = blobs.older(older_than_s)
     swept = sweeping.sweep(
         candidates, blobs, home.conversations, home.sweeping, home.calls, deadline=deadline
