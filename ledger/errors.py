@@ -254,15 +254,10 @@ class TurnWaiting(LedgerError):
     questions: tuple[Any, ...] = field(default=(), repr=False)
 
     def message(self) -> str:
-        asked = ", ".join(_asked_about(question) for question in self.questions[:5])
+        asked = ", ".join(str(q.get("path")) for q in self.questions[:5] if isinstance(q, dict))
         about = f" (about {asked})" if asked else ""
         told = f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person{about}"
         return f"{told}; approve or deny each, then resume the turn"
-
-
-def _asked_about(question: Any) -> str:
-    asked = question if isinstance(question, dict) else {}
-    return str(asked.get("path") or asked.get("name") or "a question")
 
 
 @dataclass(eq=False)
@@ -579,8 +574,11 @@ class StoreCorrupt(LedgerError):
     reason: str
 
     def message(self) -> str:
-        told = f"{self.where}, record {self.seq}: {self.reason}"
-        return f"{told}; run `turn-ledger verify` to see all"
+        if not self.seq:
+            return f"{self.where}: {self.reason}; put it back from a backup"
+        return (
+            f"{self.where}, record {self.seq}: {self.reason}; run `turn-ledger verify` to see all"
+        )
 
 
 @dataclass(eq=False)

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self, get_args
 from ledger.conversation import WAIT_S, Conversation
 from ledger.errors import StoreUnsupported
 from ledger.formats import dialects
-from ledger.formats.handed import exact_copy
+from ledger.formats.handed import exact_copy, parts
 from ledger.opening import open
 from ledger.records import ids, kinds
 from ledger.records.kinds import NewRecord
@@ -84,6 +84,10 @@ class Memory:
         """The store it is kept in."""
         self._dialect = None if format is None else dialects.named(format)
         self._rule = None if context is None else rules.of(context)
+        if self._rule is not None and self._rule.summarizes:
+            raise ValueError(
+                "a memory makes no summaries; open the conversation with compacted(...) instead"
+            )
         self._busy = busy
         self._redact = redact
         self._lock = threading.Lock()
@@ -274,12 +278,23 @@ class MemoryTurnBase:
     def _store(self) -> list[Turn]:
         """Record what the turn added; of a list whose beginning was changed, what of it is new."""
         assert self._id is not None
-        count, dialect = len(self._given), self._memory._dialect
-        if self._given != self.messages[:count]:
-            wish = Wish(self.messages, dialect, "branch", keep=True)
+        count, base, dialect = len(self._given), self._base, self._memory._dialect
+        lead: list[Any] = []
+        if self._given == self.messages[:count]:
+            added = self.messages[count:]
+        elif self._memory._rule is None:
+            return self._memory._sync(self._id, Wish(self.messages, dialect, "branch", keep=True))
         else:
-            base, added = self._base, self.messages[count:]
-            wish = Wish(added, dialect, "branch", keep=True, behind=lambda h: _still(h, base))
+            (_, _, begun), (_, lead, body) = parts(self._given), parts(self.messages)
+            if body[: len(begun)] != begun:
+                raise ValueError(
+                    "the messages that the turn began with were changed, and are not all there were (`context`): "
+                    "nothing was stored. Add behind them; to edit or shorten, hand the whole list to `save`"
+                )
+            added = body[len(begun) :]
+        wish = Wish(
+            added, dialect, "branch", keep=True, behind=lambda h: _still(h, base), lead=lead
+        )
         return self._memory._sync(self._id, wish)
 
 

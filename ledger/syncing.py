@@ -74,6 +74,8 @@ class Wish:
     """Gives the turn that the messages follow, where they are not the whole list."""
     whole: bool = False
     """Whether the messages are to be whole turns."""
+    lead: Sequence[Any] = ()
+    """The instructions that are in force for messages which follow a turn."""
 
 
 def wish_of(content: Any, format: str | None, moved: Moved, **how: Any) -> Wish:
@@ -126,10 +128,12 @@ class Syncer:
         """Return a list as it would be recorded: redacted, its data as attachments where the store keeps any."""
 
         def kept(said: list[Message]) -> list[Message]:
+            if self._log.redact is not None:  # First: in an attachment a text is no text any more.
+                said = redacting.messages(said, self._log.redact)
             if self._log.blobs is not None:
                 said, data = dialects.outlined(said)
                 handed.data.update(data)
-            return said if self._log.redact is None else redacting.messages(said, self._log.redact)
+            return said
 
         handed.turns = [kept(said) for said in handed.turns]
         handed.instructions, handed.left = kept(handed.instructions), kept(handed.left)
@@ -174,7 +178,9 @@ class Syncer:
             reason = "the turn ends without the assistant's answer; append it when it has one"
             raise RecordInvalid(path=path, reason=reason)
         ends: list[int | None] = [None] * len(pieces.turns)
-        return Handed([], 0, at, 0, pieces.instructions, pieces.turns, pieces.left, ends)
+        lead = neutral(list(wish.lead), wish.dialect) if wish.lead else []
+        said = [*lead, *pieces.instructions]
+        return Handed([], 0, at, 0, said, pieces.turns, pieces.left, ends)
 
     def _remember(self, plan: _Plan) -> None:
         handed = plan.handed

@@ -636,3 +636,42 @@ def test_a_window_of_what_was_said(face):
     chat = ledger.open("a", store=store)
     assert [t.result for t in chat.turns] == ["Hello", "two", "three", "four"]
     assert chat.messages()[0]["parts"][0]["content"] == "two"
+
+
+def test_a_window_whose_instructions_change_copies_nothing():
+    """What a turn adds behind a window is recorded behind its last turn, whatever the system says that day."""
+    memory = ledger.memory(ledger.MemoryStore(), format="openai", context=ledger.last_turns(2))
+    for day in range(5):
+        with memory.turn("a") as turn:
+            turn.messages[:1] = [{"role": "system", "content": f"Today is {day}."}]
+            if day == 0:
+                turn.messages[:] = turn.messages[:1]
+            turn.messages += [
+                {"role": "user", "content": f"q{day}"},
+                {"role": "assistant", "content": f"a{day}"},
+            ]
+    chat = memory.conversation("a")
+    assert len(chat.all_turns()) == 5
+    said = memory.get("a")
+    assert [m["content"] for m in said if m["role"] == "user"] == [f"q{n}" for n in range(5)]
+    assert [m["content"] for m in memory.load("a") if m["role"] == "system"] == ["Today is 4."]
+
+
+def test_a_window_that_was_edited_is_refused():
+    """What is no whole list cannot say where it departs: nothing is stored, and the error says what to do."""
+    memory = ledger.memory(ledger.MemoryStore(), format="openai", context=ledger.last_turns(2))
+    for n in range(3):
+        with memory.turn("a") as turn:
+            turn.messages += [
+                {"role": "user", "content": f"q{n}"},
+                {"role": "assistant", "content": f"a{n}"},
+            ]
+    with pytest.raises(ValueError, match="hand the whole list to `save`"), memory.turn("a") as turn:
+        del turn.messages[0]
+    assert len(memory.conversation("a").all_turns()) == 3
+
+
+def test_a_memory_makes_no_summaries():
+    """A rule that wants them is refused at once."""
+    with pytest.raises(ValueError, match="makes no summaries"):
+        ledger.memory(context=ledger.compacted(lambda turns: "s"))

@@ -12,7 +12,7 @@ import hashlib
 import re
 from typing import Any
 
-from ledger.formats.converting import Line, Losses, Placed, Read
+from ledger.formats.converting import Line, Losses, Part, Placed, Read
 from ledger.records.messages import Message
 from ledger.records.values import REFERENCE
 
@@ -59,7 +59,15 @@ def _inlined(placed: Placed, read: Read | None, losses: Losses) -> Placed | None
     rest = {key: value for key, value in part.items() if key != "content"}
     name = part["content"][REFERENCE].get("name")
     named = {"name": name} if name else {}
-    return Placed(placed.path, {**rest, "type": "uri", "uri": uri, **named})
+    options = part["content"][REFERENCE].get("options")
+    told = {"options": options} if isinstance(options, dict) else {}
+    return Placed(placed.path, {**rest, "type": "uri", "uri": uri, **named, **told})
+
+
+def detail(part: Part) -> str | None:
+    """Return how closely an image is to be looked at, where its attachment says so (`options`)."""
+    said = (part.get("options") or {}).get("detail")
+    return said if isinstance(said, str) else None
 
 
 def outlined(messages: list[Message]) -> tuple[list[Message], dict[str, bytes]]:

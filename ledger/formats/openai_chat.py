@@ -158,7 +158,8 @@ def _made(part: Part) -> Raw | None:
         return None
     data = media.data_of(part["uri"])
     if modality == "image":
-        return {"type": "image_url", "image_url": {"url": part["uri"]}}
+        how = {"detail": said} if (said := media.detail(part)) else {}
+        return {"type": "image_url", "image_url": {"url": part["uri"], **how}}
     if modality == "audio" and data and data[0] in _SOUNDS:
         return {"type": "input_audio", "input_audio": {"data": data[1], "format": _SOUNDS[data[0]]}}
     if modality == "document" and data:

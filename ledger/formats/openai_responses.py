@@ -181,7 +181,7 @@ def _made(part: Part) -> Raw | None:
         return {"type": "input_text", "text": part["content"]}
     if modality == "image":
         where = {"image_url": part["uri"]} if kind == "uri" else {"file_id": part["file_id"]}
-        return {"type": "input_image", "detail": "auto", **where}
+        return {"type": "input_image", "detail": media.detail(part) or "auto", **where}
     if modality != "document":
         return None
     if kind == "file":

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ledger.errors import RecordInvalid
-from ledger.records.values import REFERENCE, is_reference, references_in
+from ledger.records.values import REFERENCE, is_reference, references_in, replaced
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 USER_SIDE = ("system", "developer", "user")
@@ -189,7 +189,8 @@ def from_inputs(inputs: dict[str, Any]) -> list[Message]:
         return []
     if len(inputs) == 1:
         return [{"role": "user", "parts": _parts(next(iter(inputs.values())))}]
-    parts = [part for name, value in inputs.items() for part in _labelled(name, _parts(value))]
+    given = {name: value for name, value in inputs.items() if value is not None} or inputs
+    parts = [part for name, value in given.items() for part in _labelled(name, _parts(value))]
     return [{"role": "user", "parts": parts}]
 
 
@@ -207,6 +208,8 @@ def _parts(value: Any) -> list[dict[str, Any]]:
         return [blob(value)]
     if type(value) is list and any(map(is_reference, value)):
         return [part for item in value for part in _parts(item)]
+    if type(value) is list and value and all(isinstance(item, str) for item in value):
+        return [{"type": "text", "content": item} for item in value]
     shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return [{"type": "text", "content": shown}, *map(blob, references_in(value))]
 
@@ -306,8 +309,14 @@ def _in_round(message: Message) -> bool:
 
 
 def _result(id: str, output: Any) -> Message:
-    response = {"type": "tool_call_response", "id": id, "response": output}
+    response = {"type": "tool_call_response", "id": id, "response": replaced(output, _named)}
     return {"role": "tool", "parts": [response, *map(blob, references_in(output))]}
+
+
+def _named(reference: dict[str, Any]) -> str:
+    """Return what stands in a result for bytes that come behind it."""
+    named = reference[REFERENCE]
+    return f"[{named.get('name') or named['media_type']}]"
 
 
 def _type(value: Any) -> str:

@@ -13,11 +13,14 @@ Must stay in step: `STRUCTURE` with the keys of `kinds` and of `events`; a test 
 
 from __future__ import annotations
 
+import base64
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import reduce
 from typing import Any, cast
+
+import msgspec
 
 from ledger.errors import RecordInvalid
 from ledger.records import canonical
@@ -38,10 +41,11 @@ STRUCTURE = frozenset(
     )
 )
 """The keys of records and events whose values are no content."""
-_PART = frozenset({"type", "modality", "mime_type", "id", "file_id", "name"})
+_PART = frozenset({"type", "modality", "mime_type", "id", "file_id"})
 _MESSAGE = frozenset({"role", "finish_reason"})
 _INTERFACE = frozenset({"description", "default"})
 _SUMMARY = ("ledger", "summary")
+_KEY = ("ledger", "key")
 _LISTS = (("ledger", "instructions"), ("ledger", "left"))
 """The entries whose data are messages."""
 
@@ -91,6 +95,8 @@ def _content(said: Mapping[str, Any], key: str, value: Any, redact: Redact) -> A
     own = (said.get("plugin"), said.get("entry"))
     if key == "messages" or (key == "data" and own in _LISTS):
         return messages(value, redact, key)
+    if key == "data" and own == _KEY:
+        return value  # By it a conversation is found again.
     if key == "error":
         return _but({"type", "module"}, value, redact, key)
     if key == "approvals":
@@ -145,8 +151,24 @@ def _message(said: Any, redact: Redact, path: str) -> Any:
 def _part(part: Any, redact: Redact, path: str) -> Any:
     if not isinstance(part, dict):
         return texts(part, redact, path)
-    data = str(part.get("uri", "")).startswith("data:")
-    return _but(_PART | {"uri"} if data else _PART, part, redact, path)
+    uri = part.get("uri")
+    stay = _PART | {"name"} if part.get("type") == "tool_call" else _PART
+    if not (isinstance(uri, str) and uri.startswith("data:")):
+        return _but(stay, part, redact, path)
+    clean = _but(stay | {"uri"}, part, redact, path)
+    return {**clean, "uri": _data(uri, redact, f"{path}.uri")}
+
+
+def _data(uri: str, redact: Redact, path: str) -> str:
+    """Return a `data:` address with the text in it redacted, where it is text; other bytes are no text."""
+    head, _, data = uri.partition(";base64,")
+    if not head.startswith("data:text/"):
+        return uri
+    try:
+        text = base64.b64decode(data, validate=True).decode()
+    except ValueError:
+        return uri
+    return f"{head};base64,{base64.b64encode(_text(text, redact, path).encode()).decode()}"
 
 
 def _interface(value: Any, redact: Redact, path: str = "interface") -> Any:
@@ -177,6 +199,18 @@ def _but(stay: frozenset[str] | set[str], value: Any, redact: Redact, path: str)
     }
 
 
+def _spelled(text: str, redact: Redact, path: str) -> str:
+    """Return a text that is JSON and spells some of its texts otherwise (`\\u0040`) with these redacted too."""
+    if "\\" not in text or text.lstrip()[:1] not in ("{", "["):
+        return text
+    try:
+        said = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    clean = texts(said, redact, path)
+    return text if clean == said else msgspec.json.encode(clean).decode()
+
+
 def _text(text: str, redact: Redact, path: str) -> str:
     try:
         found = redact(text)
@@ -185,6 +219,6 @@ def _text(text: str, redact: Redact, path: str) -> str:
     else:
         reason = f"redact gave {type(found).__name__}, not text"
     if isinstance(found, str):
-        return str(found)
+        return _spelled(str(found), redact, path)
     # Outside the clause: what it raised may repeat the text, and is to follow no error of ours.
     raise RecordInvalid(path=path, reason=reason)

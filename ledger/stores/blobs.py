@@ -216,19 +216,20 @@ class FolderBlobs:
                     self._calls.flush_folder(shelf)
 
     def older(self, than_s: float) -> list[str]:
-        """Return the attachments that were put at least some seconds ago, sorted; remove pieces as old.
+        """Return the attachments that were put at least some seconds ago, sorted; remove pieces of the day before.
 
-        A piece is what a process left that died while it put one.
+        A piece is what a process left that died while it put one; of a process that lives it grows.
         Raises: store-io, store-denied, store-link.
         """
         found = []
         with files.naming(self._folder), suppress(FileNotFoundError):
             self._check_trusted()
-            for entry in os.scandir(self._folder):
-                if entry.is_dir(follow_symlinks=False):
-                    found += [e.name for e in os.scandir(entry) if _is_old(e, than_s)]
-                elif entry.name.startswith("new-") and _is_old(entry, than_s):
-                    self._calls.remove(entry.path)
+            for entry in list(os.scandir(self._folder)):
+                with suppress(FileNotFoundError):
+                    if entry.is_dir(follow_symlinks=False):
+                        found += [e.name for e in os.scandir(entry) if _is_old(e, than_s)]
+                    elif entry.name.startswith("new-") and _is_old(entry, max(than_s, _PIECE_S)):
+                        self._calls.remove(entry.path)
         return sorted(name for name in found if _NAME.fullmatch(name))
 
     def _check_trusted(self, *shelf: str) -> None:
@@ -239,6 +240,10 @@ class FolderBlobs:
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], sha256)
+
+
+_PIECE_S = 86_400.0
+"""How long nothing was written to a piece that nobody writes any more."""
 
 
 def _is_old(entry: os.DirEntry[str], than_s: float) -> bool:

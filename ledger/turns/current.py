@@ -192,8 +192,14 @@ class Running:
         steps = self._steps()
         site = self.where()
         begin = functools.partial(steps.begin_tool, site, name, input, id=id, effects=effects)
-        made = stepping.step(steps, site, begin, call, self)
-        return self.exchange.called(id, name, input, made) if site is self.site else made
+        if site is not self.site:
+            return stepping.step(steps, site, begin, call, self)
+        try:
+            made = stepping.step(steps, site, begin, call, self)
+        except Exception as error:
+            self.exchange.failed(id, name, input, error)
+            raise
+        return self.exchange.called(id, name, input, made)
 
     def where(self) -> Site:
         """Return where in the tree of calls this code is: here, or in a call that was made from here."""

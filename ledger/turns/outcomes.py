@@ -42,7 +42,7 @@ def tell(outcome: Outcome, running: Running) -> None:
 
 def bare(outcome: Outcome) -> Outcome:
     """Return an end that every record can hold: how it ended, and the beginning of what was said."""
-    partial = None if outcome.partial is None else outcome.partial[: raising.ERROR_LIMIT]
+    partial = None if outcome.partial is None else raising.shortened(outcome.partial)
     return Outcome(state=outcome.state, error=outcome.error, partial=partial, bare=True)
 
 

@@ -19,12 +19,20 @@ NOTE = "raised before the turn was interrupted, and told again from its record"
 
 
 def text_of(error: BaseException) -> str:
-    """Return the text of an exception. What is no text in it (a lone surrogate) becomes `?`; a long one is cut."""
+    """Return the text of an exception, shortened. What is no text in it (a lone surrogate) becomes `?`."""
     try:
         text = str(error)
     except BaseException:
         text = "(it could not say)"
-    return text[:ERROR_LIMIT].encode("utf-8", "replace").decode()
+    return shortened(text.encode("utf-8", "replace").decode())
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a long text, up to a space: half a word is nothing that redacting would know."""
+    if len(text) <= ERROR_LIMIT:
+        return text
+    words = text[:ERROR_LIMIT].rsplit(maxsplit=1)
+    return words[0] if len(words) > 1 else f"({len(text)} characters without a space)"
 
 
 def describe(error: BaseException) -> dict[str, Any]:

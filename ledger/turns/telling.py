@@ -18,7 +18,7 @@ from ledger.formats import dialects, replies
 from ledger.formats.converting import Read
 from ledger.records import messages, values
 from ledger.records.messages import Called, Message
-from ledger.turns import loops
+from ledger.turns import loops, raising
 from ledger.turns.attachments import lowered
 from ledger.turns.log import Log
 from ledger.views.steps import MADE_UP
@@ -64,8 +64,16 @@ class Exchange:
         self._add(id, name, input, made)
         return made
 
+    def failed(self, id: str | None, name: str, input: Any, error: Exception) -> None:
+        """Remember what a tool raised, as its model is told."""
+        self._add(id, name, input, f"{type(error).__name__}: {raising.text_of(error)}")
+
     async def _awaited(self, id: str | None, name: str, input: Any, made: Any) -> Any:
-        value = await made
+        try:
+            value = await made
+        except Exception as error:
+            self.failed(id, name, input, error)
+            raise
         self._add(id, name, input, value)
         return value
 

@@ -31,7 +31,7 @@ class Earlier:
     _node: Node
     without: frozenset[str] = frozenset()
     """The names of the fields that are left out of it, whether it has them or not."""
-    steps: bool = False
+    steps: bool = True
     """Whether it is shown with its tool calls."""
 
     @property
@@ -93,9 +93,9 @@ class Earlier:
         """Return it without these fields, beside those left out already."""
         return replace(self, without=self.without.union(names)) if names else self
 
-    def with_steps(self) -> Earlier:
-        """Return it with its tool calls; where fields are left out of it they are not shown."""
-        return replace(self, steps=True)
+    def with_steps(self, steps: bool = True) -> Earlier:
+        """Return it with its tool calls, as it comes, or without; where fields are left out, without."""
+        return replace(self, steps=steps)
 
     def __repr__(self) -> str:
         return f"<Earlier {self.ordinal} {self.id[-8:]}>"

@@ -19,7 +19,7 @@ from ledger.errors import StoreCorrupt
 from ledger.records import kinds, messages
 from ledger.records.messages import Called, Message
 from ledger.records.transcripts import without_instructions
-from ledger.views import sites, steps
+from ledger.views import sites, states, steps
 from ledger.views.nodes import INSTRUCTIONS, Node, Tree, mapping, payload
 
 
@@ -100,7 +100,7 @@ def instructions(tree: Tree, turn: str | None, *, of: str | None = None) -> list
 
 def has_rounds(node: Node) -> bool:
     """Say whether a turn called tools, as far as its records can be read."""
-    if any(step.state in steps.GAVE for step in node.tools):
+    if any(map(states.is_known, node.tools)):
         return True
     said: Any = node.ended.messages if node.ended is not None else kinds.ABSENT
     if type(said) is msgspec.Raw and b"tool_call" not in bytes(said):
@@ -119,7 +119,7 @@ def tools(node: Node) -> list[dict[str, Any]]:
     found: list[Any] = [
         call
         for call in steps.invocations(node)
-        if call.state in steps.GAVE and not sites.is_in_tool(call.site)
+        if call.state in states.OVER and not sites.is_in_tool(call.site)
     ]
     return [
         {"name": call.name, "input": call.input, "output": call.output}
@@ -130,10 +130,17 @@ def tools(node: Node) -> list[dict[str, Any]]:
 def calls(node: Node) -> list[Called]:
     """Return the tool calls of a turn's own program that gave something, in order. Raises: store-corrupt."""
     return [
-        Called(call.id, call.name, call.input, call.output)
+        Called(call.id, call.name, call.input, _came_of(call))
         for call in steps.invocations(node)
-        if call.state in steps.GAVE and call.scope is None and "/" not in call.site
+        if call.known and call.scope is None and "/" not in call.site
     ]
+
+
+def _came_of(call: steps.Invocation) -> Any:
+    """Return what a model is told of a call: what it gave, or the kind and text of what it raised."""
+    if call.error is None:
+        return call.output
+    return f"{str(call.error.get('type')).rpartition('.')[2]}: {call.error.get('message', '')}"
 
 
 def answer_name(tree: Tree, node: Node) -> str:

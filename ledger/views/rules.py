@@ -51,6 +51,11 @@ class Rule(ABC):
         """The fields that it leaves out of every turn."""
         return frozenset()
 
+    @property
+    def summarizes(self) -> bool:
+        """Whether summaries may be made for it."""
+        return False
+
     @abstractmethod
     def pick(self, pick: Pick) -> Pick:
         """Return what is shown of what the rules before it show."""
@@ -77,8 +82,7 @@ class Window(Rule):
         return replace(pick, turns=map(self._shown, islice(pick.turns, self.last)))
 
     def _shown(self, turn: Earlier) -> Earlier:
-        turn = turn.leaving_out(*self.without)
-        return turn.with_steps() if self.steps else turn
+        return turn.leaving_out(*self.without).with_steps(self.steps)
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,7 @@ class Compacted(Rule):
     name: str
     keep_last: int
     every: int
+    summarizes = True
 
     def pick(self, pick: Pick) -> Pick:
         """Return the summary that fits, if any does, and the turns after it."""
@@ -182,6 +187,11 @@ class Pipeline(Rule):
     def left_out(self) -> frozenset[str]:
         """The fields that its rules leave out of every turn."""
         return frozenset().union(*(rule.left_out for rule in self.rules))
+
+    @property
+    def summarizes(self) -> bool:
+        """Whether summaries may be made for one of them."""
+        return any(rule.summarizes for rule in self.rules)
 
     def pick(self, pick: Pick) -> Pick:
         """Return what the last of them shows."""

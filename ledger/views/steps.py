@@ -20,9 +20,6 @@ from ledger.views.states import answers_to, question_name
 MADE_UP = "#"
 """How an id begins that is no caller's own."""
 
-GAVE = ("done", "given")
-"""The states of a tool call that gave something."""
-
 Name = tuple[str | None, str | None, str, str]
 """A tool call: in which helper's call (its scope; None: the turn's program), the caller's own id or None,
 the tool's name, the hash of name and input."""

@@ -615,3 +615,96 @@ def test_a_clients_reply_is_noted_as_it_is(name, reply, expected, plain):
     assert len([m for m in turn.messages if m["role"] == "assistant"]) == 1
     ends = {"openai": "stop", "anthropic": "end_turn"}
     assert turn.messages[-1].get("finish_reason") == ends.get(name)
+
+
+# -- whatever the rule ---------------------------------------------------------------------------------
+
+
+RULES = {
+    "none": None,
+    "last": ledger.last_turns(5),
+    "within": ledger.within(tokens=10_000, count=lambda row: 1),
+    "only": ledger.only(lambda turn: True),
+    "own": lambda turns: turns,
+    "compacted": ledger.compacted(lambda turns: "s"),
+}
+
+
+@pytest.mark.parametrize("rule", list(RULES))
+def test_rounds_are_shown_by_every_rule(rule):
+    """No rule drops the tools that a turn called, unless it says so."""
+
+    def program(message: str) -> str:
+        return str(ledger.current().tool("w", {"c": 1}, lambda: 21, effects="reads"))
+
+    chat = ledger.open("c", program, store=ledger.MemoryStore(), context=RULES[rule])
+    chat("hi")
+    assert [m["role"] for m in chat.messages()] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_a_model_is_told_what_a_tool_raised():
+    """A call that raised has a result: the kind and the text of what it raised; so in the turn, and after."""
+    seen = []
+
+    def program(message: str) -> str:
+        turn = ledger.current()
+
+        def fails():
+            raise ConnectionError("no line")
+
+        try:
+            turn.tool("call", {"n": 1}, fails, effects="reads")
+        except ConnectionError:
+            seen.append(turn.messages())
+        return "sorry"
+
+    chat = ledger.open("c", program, store=ledger.MemoryStore())
+    chat("hi")
+    for said in (seen[0], chat.messages()):
+        (response,) = [p for m in said for p in m["parts"] if p["type"] == "tool_call_response"]
+        assert response["response"] == "ConnectionError: no line"
+
+
+def test_bytes_that_a_tool_gave_stand_behind_its_result():
+    """In the text of the result is a name for them, and no reference of the store."""
+
+    def program(message: str) -> str:
+        shot = ledger.Attachment(b"PNG", media_type="image/png", name="s.png")
+        ledger.current().tool("shot", {}, lambda: ["here", shot], effects="reads")
+        return "seen"
+
+    chat = ledger.open("c", program, store=ledger.MemoryStore())
+    chat("hi")
+    (tool,) = [m for m in chat.messages() if m["role"] == "tool"]
+    assert tool["parts"][0]["response"] == ["here", "[s.png]"]
+    assert tool["parts"][1]["type"] == "blob"
+
+
+def test_lists_of_text_are_texts_and_nothing_is_not_said():
+    """A list of texts is shown as texts, and an input that is None not at all."""
+
+    def several(message: list[str]) -> str:
+        return "ok"
+
+    def optional(message: str, image: ledger.Attachment | None = None) -> str:
+        return "ok"
+
+    chat = ledger.open("c", several, store=ledger.MemoryStore())
+    chat(["and", "now?"])
+    assert [p["content"] for p in chat.messages()[0]["parts"]] == ["and", "now?"]
+    chat = ledger.open("d", optional, store=ledger.MemoryStore())
+    chat("hi")
+    assert [p["content"] for p in chat.messages()[0]["parts"]] == ["message: hi"]
+
+
+@pytest.mark.parametrize("format", ["openai", "openai-responses"])
+def test_how_closely_an_image_is_looked_at(format):
+    """An attachment's `detail` reaches the providers that know it."""
+    image = ledger.Attachment(b"PNG", media_type="image/png", options={"detail": "low"})
+
+    def program(message: list[str | ledger.Attachment]) -> str:
+        return "ok"
+
+    chat = ledger.open("c", program, store=ledger.MemoryStore())
+    chat(["look", image])
+    assert '"detail": "low"' in json.dumps(chat.messages(format))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import threading
 from pathlib import Path
@@ -305,3 +306,70 @@ def test_what_is_shown_before_is_what_would_be_kept(face, store):
     assert face.do(chat.render, EMAIL).inputs == dict.fromkeys(("message", "cc"), MASK.upper())
     with pytest.raises(TypeError, match="redact"):
         face.open("alex", everything, store=store, redact="e-mail")
+
+
+# -- where a text hides -------------------------------------------------------------------------------
+
+
+def hidden(tmp_path, act):
+    """Do something in a conversation whose e-mail addresses are masked. Returns: every byte that was written."""
+    chat = ledger.open("c", lambda message: message, store=tmp_path / "s", redact=mask_addresses)
+    act(chat)
+    files = [path for path in (tmp_path / "s").rglob("*") if path.is_file()]
+    return b"\n".join(path.read_bytes() + str(path).encode() for path in files)
+
+
+def mask_addresses(text):
+    """Mask e-mail addresses."""
+    return re.sub(r"[\w.]+@[\w.]+", "[e-mail]", text)
+
+
+def test_a_text_that_is_cut_is_cut_between_words(tmp_path):
+    """Half an address is no address that a function knows: what is too long ends before the word."""
+
+    def raises(message: str) -> str:
+        turn = ledger.current()
+        told = "y" * 9_980 + " alex.very.private@example.com"
+
+        def tool():
+            raise ValueError(told)
+
+        return turn.tool("t", {}, tool)
+
+    chat = ledger.open("c", raises, store=tmp_path / "s", redact=mask_addresses)
+    with pytest.raises(ValueError, match="private"):
+        chat("hi")
+    written = b"".join(p.read_bytes() for p in (tmp_path / "s").rglob("*") if p.is_file())
+    assert b"private" not in written
+    assert b"y" * 9_980 in written
+
+
+def test_arguments_spelled_otherwise_are_redacted(tmp_path):
+    """JSON in a text may spell a text so that no function knows it: it is redacted as what it says."""
+    call = {"name": "mail", "arguments": '{"to": "zoe.secret\\u0040example.com"}'}
+    said = [
+        {"role": "user", "content": "write"},
+        {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": call}]},
+        {"role": "tool", "tool_call_id": "a", "content": "sent"},
+        {"role": "assistant", "content": "done"},
+    ]
+    written = hidden(tmp_path, lambda chat: chat.sync(said, format="openai"))
+    assert b"[e-mail]" in written
+    assert b"zoe.secret" not in written
+
+
+def test_documents_that_are_text_are_redacted(tmp_path):
+    """A plain text document is text, wherever it is kept; so is the name of a file."""
+    text = {"type": "text", "media_type": "text/plain", "data": "mail yan.doe@example.com"}
+    said = [
+        {"role": "user", "content": [{"type": "document", "source": text, "title": "a.b@c.de"}]},
+        {"role": "assistant", "content": "read"},
+    ]
+    written = hidden(tmp_path, lambda chat: chat.sync(said, format="anthropic"))
+    assert b"yan.doe" not in written
+    assert base64.b64encode(b"yan.doe")[:8] not in written
+    assert b"a.b@c.de" not in written
+    part = {"type": "uri", "modality": "document", "uri": "https://x", "name": "pia@e.com.pdf"}
+    messages = [{"role": "user", "parts": [part]}]
+    written = hidden(tmp_path / "2", lambda chat: chat.send("hi", messages=messages))
+    assert b"pia@e.com" not in written
