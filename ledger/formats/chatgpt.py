@@ -10,18 +10,20 @@ have role `user` in newer files and are never a prompt.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledger.formats import chatgpt_messages as messages
 from ledger.formats import chatgpt_parts as parts
 from ledger.formats import clean
-from ledger.formats.base import Broken, Draft, Element, Notes, Skipped
+from ledger.formats.base import Broken, Draft, Element, File, Notes, Skipped, alone
 from ledger.formats.nodes import Kind, Node
 from ledger.formats.tree import Tree
 
 name = "chatgpt"
+home = re.compile(r"(.*/)?conversations([-_ .]?\d+)?\.json", re.IGNORECASE)
+together = alone
 
 Raw = dict[str, Any]
 _NODE_KEYS = frozenset({"message", "parent", "children"})
@@ -35,20 +37,22 @@ def looks_like(sample: object) -> bool:
     return any(isinstance(node, dict) and _NODE_KEYS & node.keys() for node in mapping.values())
 
 
-def drafts(elements: Iterable[Element | Broken]) -> Iterator[Draft | Skipped]:
+def drafts(files: Sequence[File]) -> Iterator[Draft | Skipped]:
     """Read each conversation; one that does not read is skipped, and the next one is read."""
-    for number, element in enumerate(elements, 1):
-        what = f"conversation {number}"
-        if isinstance(element, Broken):
-            yield Skipped(what, f"{element.reason} (at byte {element.at})")
-            continue
-        notes = Notes()
-        try:
-            value = _decoded(element.raw, notes)
-        except (ValueError, RecursionError) as error:
-            yield Skipped(what, f"not readable as JSON: {error} (it begins at byte {element.at})")
-            continue
-        yield _draft(value, element.raw, what, notes)
+    for file in files:
+        for number, element in enumerate(file.elements(), 1):
+            yield _read(element, f"{file.name}: conversation {number}")
+
+
+def _read(element: Element | Broken, what: str) -> Draft | Skipped:
+    if isinstance(element, Broken):
+        return Skipped(what, f"{element.reason} (at byte {element.at})")
+    notes = Notes()
+    try:
+        value = clean.decoded(element.raw, notes)
+    except (ValueError, RecursionError) as error:
+        return Skipped(what, f"not readable as JSON: {error} (it begins at byte {element.at})")
+    return _draft(value, element.raw, what, notes)
 
 
 def _draft(value: Any, raw: bytes, what: str, notes: Notes) -> Draft | Skipped:
@@ -70,18 +74,9 @@ def _draft(value: Any, raw: bytes, what: str, notes: Notes) -> Draft | Skipped:
         title=title,
         turns=tree.turns,
         current=_current(value, tree, notes),
-        raw=raw,
+        raw=(raw,),
         notes=notes,
     )
-
-
-def _decoded(raw: bytes, notes: Notes) -> Any:
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        text = raw.decode(errors="replace")
-        notes.counts["conversations with bytes that are not UTF-8, replaced by U+FFFD"] += 1
-    return json.loads(text)
 
 
 def _conversation_id(value: Raw, nodes: list[Node]) -> str:

@@ -6,6 +6,7 @@ without end). The source's own bytes are kept beside, so here the nearest exact 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from datetime import datetime
@@ -14,6 +15,7 @@ from typing import Any
 from ledger.formats.base import Notes
 from ledger.records import times, values
 
+NOT_UTF8 = "records with bytes that are not UTF-8, replaced by U+FFFD"
 SURROGATES = "lone surrogates replaced by U+FFFD"
 _NUMBERS = "numbers that are not exact in JSON kept as text"
 _DEEP = "values nested too deep replaced by a note"
@@ -22,6 +24,19 @@ _LONE = re.compile("[\ud800-\udfff]")
 _DEPTH = 100
 _MILLISECONDS_FROM = 1e11
 """Unix times above this (the year 5138 in seconds) are in milliseconds."""
+
+
+def decoded(raw: bytes, notes: Notes) -> Any:
+    """Read the bytes of a JSON value; what is not UTF-8 in them becomes U+FFFD.
+
+    Raises: ValueError, RecursionError: they are none.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode(errors="replace")
+        notes.counts[NOT_UTF8] += 1
+    return json.loads(text)
 
 
 def text(value: str, notes: Notes) -> str:

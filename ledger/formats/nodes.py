@@ -34,8 +34,12 @@ class Node:
     """What the user says, or what is said back."""
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
+    usage: dict[str, int] | None = None
+    """The token counts of this record alone."""
     cut: str | None = None
     """Why this record is not whole: `length`, `in_progress`, ...; None when it is."""
+    closed: bool = False
+    """Whether a step ended its turn: nothing will answer it any more, since the user stopped it."""
 
 
 def mended(nodes: Iterable[Node], notes: Notes) -> dict[str, Node]:
