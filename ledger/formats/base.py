@@ -116,6 +116,8 @@ class Draft:
     notes: Notes
     raw_type: str = "application/json"
     """The media type of `raw`."""
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    """The bytes that messages name as attachments, by lower-case hex SHA-256."""
     side_of: dict[str, Any] | None = None
     """Of a side line (a sub-agent): what it was made for, as far as known: `conversation` (its
     source id), `turn`, `call` (the id of the tool call)."""

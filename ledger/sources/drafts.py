@@ -28,6 +28,7 @@ TURN_FIELDS = ({"message": ""}, {programs.ANSWER: ""})
 """What every imported turn is made of: text, and text."""
 
 
+LEFT = "attachments left out, since the store keeps none"
 GROWN = "turns that went on in the source after they were imported, left as they were"
 
 
@@ -65,11 +66,21 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
     if draft.side_of:
         data["side_of"] = draft.side_of
     out = _turns(history, draft, added, now)
+    blobs += _named(draft, out, keeps_bytes=keeps_bytes)
     if moved is not None:
         out.append(new("head", times.to_text(now), turn=moved))
     if draft.title and draft.title != last.get("title"):
         out += commands.entry(commands.OWN, commands.TITLE, draft.title, now=now)
     return Addition(added, out + commands.entry(commands.OWN, IMPORTED, data, now=now), blobs)
+
+
+def _named(draft: Draft, added: list[NewRecord], *, keeps_bytes: bool) -> list[bytes]:
+    """Return the bytes that new records name as attachments."""
+    named = set(values.references(added)) & draft.blobs.keys() if draft.blobs else set()
+    if named and not keeps_bytes:
+        draft.notes.counts[LEFT] += len(named)
+        return []
+    return [draft.blobs[sha256] for sha256 in sorted(named)]
 
 
 def _turns(
