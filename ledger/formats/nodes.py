@@ -31,7 +31,7 @@ class Node:
     created: datetime | None = None
     updated: datetime | None = None
     text: str = ""
-    """What the user says, or what is said back."""
+    """What the user says, or what is said back, in a step also on the way to an answer."""
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
     usage: dict[str, int] | None = None

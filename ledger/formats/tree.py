@@ -284,7 +284,12 @@ def _messages(path: list[_Kept]) -> list[Message]:
 
 
 def _joined(path: list[Node]) -> str:
-    """Join what was said back; a piece that only ran out of room goes on without a gap."""
+    """Join what was said back; a piece that only ran out of room goes on without a gap.
+
+    Without an answer it is what was said last on the way to one.
+    """
+    if not any(node.kind == "answer" for node in path):
+        return _last(node.text for node in path) or ""
     out = ""
     whole = True
     for node in path:
