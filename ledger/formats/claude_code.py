@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledger.formats import claude_code_lines as source
-from ledger.formats import clean, media
+from ledger.formats import clean, pieces
 from ledger.formats.base import Draft, File, Notes, Skipped, turn_id
 from ledger.formats.claude_code_files import together as together
 from ledger.formats.claude_code_lines import Line, Lines
@@ -102,11 +102,6 @@ class _Session:
         for node in nodes:
             if (turn := tree.turn_at(node.id)) is not None:
                 self._turns[node.id] = id, turn
-        blobs: dict[str, bytes] = {}
-        for made in tree.turns:
-            made.messages_in, asked = media.outlined(made.messages_in)
-            made.messages_out, answered = media.outlined(made.messages_out)
-            blobs.update({**asked, **answered})
         yield Draft(
             format=name,
             source_id=id,
@@ -116,7 +111,7 @@ class _Session:
             raw=self._raw(files, side),
             notes=Notes(),
             raw_type=self._raw_type(files),
-            blobs=blobs,
+            blobs=pieces.blobs(tree.turns),
             side_of=self._side_of(side) if side is not None else None,
         )
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ledger.formats import clean, media
-from ledger.formats.base import Broken, File, Message, Notes
+from ledger.formats.base import Broken, DraftTurn, File, Message, Notes
 
 Raw = dict[str, Any]
 Part = dict[str, Any]
@@ -130,6 +130,16 @@ def message(role: str, parts: list[Part], **more: Any) -> Message:
 def said(parts: list[Part]) -> str:
     """Return the text of some parts."""
     return "\n".join(part["content"] for part in parts if part["type"] == "text")
+
+
+def blobs(turns: Iterable[DraftTurn]) -> dict[str, bytes]:
+    """Take the bytes in `data:` addresses out of the messages of turns. Returns: those to keep."""
+    found: dict[str, bytes] = {}
+    for turn in turns:
+        turn.messages_in, asked = media.outlined(turn.messages_in)
+        turn.messages_out, answered = media.outlined(turn.messages_out)
+        found.update({**asked, **answered})
+    return found
 
 
 # -- counts ----------------------------------------------------------------------------------------

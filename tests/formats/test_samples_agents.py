@@ -44,6 +44,12 @@ KNOWN = {
     ),
     "claude-code/transcripts-sample.jsonl": Known(2, tool_rounds=2, cut=1),
     "claude-code/web-session-loglines.json": Known(5, context=1, tool_rounds=12, cut=2),
+    "codex-cli/legacy-flat-2025-09.jsonl": Known(1, tool_rounds=1, cut=1),
+    "codex-cli/main-thread-sanitized.jsonl": Known(
+        1, context=5, tool_rounds=7, output_tokens=2411
+    ),
+    "codex-cli/three-turns.jsonl": Known(3, tool_rounds=3),
+    "codex-cli/tool-variants.jsonl": Known(6, context=1, tool_rounds=1, output_tokens=182),
 }
 
 
