@@ -15,13 +15,30 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ledger.errors import ImportInvalid
-from ledger.formats import chatgpt, claude_code, clean, codex, export_json
+from ledger.formats import (
+    chatgpt,
+    claude_code,
+    clean,
+    codex,
+    export_json,
+    gemini,
+    opencode,
+    pi,
+)
 from ledger.formats.base import Broken, Format, Found, Notes, Skipped, Unreadable
 from ledger.sources import zips
 from ledger.sources.media import UNREADABLE, Media
 from ledger.sources.opened import Opened, said
 
-FORMATS: tuple[Format, ...] = (chatgpt, claude_code, codex, export_json)
+FORMATS: tuple[Format, ...] = (
+    export_json,
+    chatgpt,
+    claude_code,
+    codex,
+    gemini,
+    pi,
+    opencode,
+)
 
 LOOK_AT = 200
 """How many values of a file are looked at to find its format."""

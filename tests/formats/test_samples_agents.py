@@ -45,11 +45,14 @@ KNOWN = {
     "claude-code/transcripts-sample.jsonl": Known(2, tool_rounds=2, cut=1),
     "claude-code/web-session-loglines.json": Known(5, context=1, tool_rounds=12, cut=2),
     "codex-cli/legacy-flat-2025-09.jsonl": Known(1, tool_rounds=1, cut=1),
-    "codex-cli/main-thread-sanitized.jsonl": Known(
-        1, context=5, tool_rounds=7, output_tokens=2411
-    ),
+    "codex-cli/main-thread-sanitized.jsonl": Known(1, context=5, tool_rounds=7, output_tokens=2411),
     "codex-cli/three-turns.jsonl": Known(3, tool_rounds=3),
     "codex-cli/tool-variants.jsonl": Known(6, context=1, tool_rounds=1, output_tokens=182),
+    "gemini-cli/append-log-0.40.jsonl": Known(1, tool_rounds=1, output_tokens=228),
+    "gemini-cli/session-json.json": Known(4, unanswered=1, tool_rounds=3, cut=2, output_tokens=215),
+    "gemini-cli/tool-call-without-result.json": Known(1, unanswered=1, cut=1),
+    "opencode/real-sanitized.db": Known(1, tool_rounds=2, output_tokens=2762),
+    "pi-agent/branch-summary.jsonl": Known(4, branch_points=1, context=1),
 }
 
 
@@ -106,12 +109,24 @@ def test_every_byte_of_a_real_session_is_kept(sample):
     """What the drafts keep of the source are its lines, byte for byte, each once."""
     files = [sample] if sample.is_file() else sorted(sample.rglob("*.jsonl"))
     drafts = read(sample)[0]
-    if any(draft.raw_type != "application/jsonl" for draft in drafts):
-        pytest.skip("no lines")
+    if any(draft.raw_type != "application/jsonl" or draft.format == "opencode" for draft in drafts):
+        pytest.skip("its source has no lines")
 
     kept = sorted(line for draft in drafts for raw in draft.raw for line in raw.splitlines())
 
     assert kept == sorted(line for file in files for line in file.read_bytes().splitlines() if line)
+
+
+def test_a_rollout_without_a_message_is_skipped():
+    """A rollout that tells of usage alone holds no conversation, and says so."""
+    path = SAMPLES.parent / "codex-cli/usage-0.51.jsonl"
+    if not path.exists():
+        pytest.skip("no real sessions here")
+
+    drafts, (skipped,) = read(path)
+
+    assert not drafts
+    assert "no message" in skipped.reason
 
 
 def test_a_real_session_read_again_is_the_same(sample):
