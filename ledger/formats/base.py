@@ -175,6 +175,10 @@ class File(Protocol):
     def path(self) -> str:
         """Its path within what was given, with `/`: of a file that was given itself, its name."""
 
+    @property
+    def growing(self) -> bool:
+        """Whether it was written to just now: then what stands last in it may not be all there."""
+
     def elements(self) -> Iterator[Element | Broken]:
         """Read its values: those of a JSON file, or one a line. A database has none."""
 
@@ -216,6 +220,10 @@ class Format(Protocol):
 def alone(files: Sequence[F]) -> Iterable[Sequence[F]]:
     """Take each file by itself: `together` of a format whose files know nothing of each other."""
     return ([file] for file in files)
+
+
+MOST_TOLD = 10
+"""How many things skipped for one reason a report tells one by one, to people."""
 
 
 @dataclass(slots=True)
@@ -267,12 +275,27 @@ class Report:
                 f"already there: {_count(self.conversations_known, 'whole conversation')}, "
                 f"{_count(self.turns_known, 'turn')}"
             )
-        out += [f"skipped {skip.what}: {skip.reason}" for skip in self.notes.skipped]
+        out += _told(self.notes.skipped)
         out += [
             f"unknown type {name}: {n}, kept as it is" for name, n in _by_name(self.notes.unknown)
         ]
         out += [f"{what}: {n}" for what, n in _by_name(self.notes.counts)]
         return out
+
+
+def _told(skipped: list[Skipped]) -> list[str]:
+    """Return a line for each thing that was skipped; of very many for one reason, the first ones."""
+    left = Counter(skip.reason for skip in skipped)
+    shown: Counter[str] = Counter()
+    lines = []
+    for skip in skipped:
+        shown[skip.reason] += 1
+        if shown[skip.reason] <= MOST_TOLD:
+            lines.append(f"skipped {skip.what}: {skip.reason}")
+    for reason, count in left.items():
+        if count > MOST_TOLD:
+            lines.append(f"skipped {count - MOST_TOLD:,} more: {reason}")
+    return lines
 
 
 def _by_name(counts: Counter[str]) -> list[tuple[str, int]]:

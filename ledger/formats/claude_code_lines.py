@@ -93,6 +93,8 @@ class Lines:
     by_id: dict[str, Line] = field(default_factory=dict)
     linked: list[set[int]] = field(default_factory=list)
     """For each file, the files that it shares lines with."""
+    growing: set[Line] = field(default_factory=set)
+    """Last lines of files that were written to just now: more of their messages may come."""
 
 
 def read(files: Sequence[File], notes: Notes) -> Lines:
@@ -102,6 +104,8 @@ def read(files: Sequence[File], notes: Notes) -> Lines:
         found.files.append([])
         found.linked.append({number})
         _read_file(found, number, file, notes)
+        if file.growing:
+            _note_end(found, number)
     for number in range(len(files)):
         _hang(found, number, notes)
     _deepen(found.lines, notes)
@@ -183,6 +187,12 @@ def _read_file(found: Lines, number: int, file: File, notes: Notes) -> None:
         if uuid := string(value.get("uuid")):
             found.by_id.setdefault(qualified(uuid, value.get("sessionId")), line)
         found.files[number].append((line, value, raw))
+
+
+def _note_end(found: Lines, number: int) -> None:
+    last = next((line for line, _, _ in reversed(found.files[number]) if line is not None), None)
+    if last is not None:
+        found.growing.add(last)
 
 
 def _link(found: Lines, one: int, other: int) -> None:

@@ -209,7 +209,8 @@ class Talk:
             node.cut = "error" if failed else None
             node.closed = failed
             return
-        node.kind = "answer" if node.text and not calls else "step"
+        ended = made[0].get("finish_reason") or self._found.growing.isdisjoint(group.lines)
+        node.kind = "answer" if node.text and not calls and ended else "step"
         node.model = messages.model(group.lines, self._notes)
         node.usage = messages.usage(group.lines)
         if made[0].get("finish_reason") == "max_tokens":

@@ -33,7 +33,7 @@ _PHASES = {_ANSWER: _ANSWER, _ON_THE_WAY: _ON_THE_WAY}
 def read(file: File, rollout: Rollout, notes: Notes) -> None:
     """Read the nodes of a file whose place is known."""
     given = list(lines(file, notes))
-    _Walk(rollout, given, notes).walk()
+    _Walk(rollout, given, notes).walk(growing=file.growing)
     rollout.last = next((line.created for line in reversed(given) if line.created), None)
     rollout.raw = b"".join(line.raw + b"\n" for line in given)
 
@@ -79,8 +79,8 @@ class _Walk:
         self._total: Any = None
         self._carried: dict[str, int] = {}
 
-    def walk(self) -> None:
-        """Make the nodes."""
+    def walk(self, *, growing: bool) -> None:
+        """Make the nodes. Args: growing: whether more of the last turn may come."""
         for number, line in enumerate(self._lines):
             if line.type == "response_item":
                 self._item(number, line)
@@ -94,7 +94,8 @@ class _Walk:
                 self.add("aside", line, items.hidden(parts, summary=True))
             elif line.type not in ENVELOPES and line.value.get("record_type") != "state":
                 self._notes.unknown[f"line {clean.text(line.type, self._notes)}"] += 1
-        self._close(whole=not self._is_open)
+        told = any(string(line.payload.get("type")) == "task_started" for line in self._lines)
+        self._close(whole=not (self._is_open if told else growing))
 
     def add(self, kind: Kind, line: Line, *said: Message, named: Any = None) -> Node:
         """Add a node below the last one. Args: named: what names it; default: the payload."""

@@ -90,6 +90,9 @@ class _Session:
         """Return the session as found."""
         if self._checkpoint:
             self._take_checkpoint()
+        last = self._nodes.get(self._at or "")
+        if last is not None and last.kind == "answer" and self._file.growing:
+            last.kind = "step"
         first = next(iter(self._nodes), "nothing")
         id = clean.record_id(string(self._facts.get("sessionId"))) or f"of-{first}"
         tree = Tree(self._nodes.values(), format=name, conversation=id, notes=self._notes)

@@ -148,7 +148,8 @@ class _Talk:
         failed = string(of(value, "error").get("name"))
         calls = any(part["type"] == "tool_call" for part in parts)
         node.text = pieces.said(parts)
-        node.kind = "answer" if node.text and not calls and not failed else "step"
+        whole = of(value, "time").get("completed") or value.get("finish")
+        node.kind = "answer" if node.text and not calls and not failed and whole else "step"
         node.closed = bool(failed)
         if failed:
             node.cut = "interrupted" if failed == "MessageAbortedError" else "error"

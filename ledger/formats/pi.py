@@ -203,7 +203,8 @@ class _Talk:
         stop = string(inner.get("stopReason"))
         node.cut = _STOPS.get(stop)
         node.closed = stop in ("aborted", "error")
-        node.kind = "answer" if node.text and not calls and not node.closed else "step"
+        ended = not node.closed and stop != "toolUse"
+        node.kind = "answer" if node.text and not calls and ended else "step"
         node.model = clean.text(string(inner.get("model")), self._notes) or None
         node.usage = _usage(of(inner, "usage"))
         own = {key: inner[key] for key in ("provider", "api", "errorMessage") if inner.get(key)}

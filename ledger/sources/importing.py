@@ -101,7 +101,7 @@ def _import_source(
         name, held = _import_one(store, item, source.media, report, world)
         turns[name] = turns.get(name, 0) + held
         yield name
-    if len(report.notes.skipped) == skipped:
+    if len(report.notes.skipped) == skipped and not any(file.growing for file in source.files):
         known.add(stamp, turns)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ from ledger.sources.media import UNREADABLE, Media
 FIRST_BYTES = 64 << 10
 """How much is read at first: most files are known by little."""
 PIECE_BYTES = 1 << 20
+GROWING_S = 120
+"""How long after the last writing a file may still be in the middle of a message."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -34,6 +37,12 @@ class Opened:
     known_by_name: bool = True
     """Whether conversations are expected in it, so that it is told when there are none."""
     database: databases.Database | None = field(default=None, repr=False)
+
+    @property
+    def growing(self) -> bool:
+        """Whether it was written to within the last minutes, by this machine's clock."""
+        written = max(self.stamp()[1::2])
+        return not self.in_zip and time.time_ns() - written < GROWING_S * 1_000_000_000
 
     def elements(self) -> Iterator[Element | Broken]:
         """Yield its values; where the system or the zip refuses to read on, it is broken."""

@@ -13,10 +13,15 @@ class Given:
     """A file of these values, or of these bytes."""
 
     def __init__(
-        self, content: bytes | Sequence[Element | Broken] = b"", path: str = "given.json"
+        self,
+        content: bytes | Sequence[Element | Broken] = b"",
+        path: str = "given.json",
+        *,
+        growing: bool = False,
     ) -> None:
         self.path = path
         self.name = path
+        self.growing = growing
         self._content = content
 
     def elements(self) -> Iterator[Element | Broken]:

@@ -44,7 +44,8 @@ class Database:
 
     def bot(self, id: str, asked: str, *parts: Raw, session: str = "s", **keys: Any) -> None:
         tokens = {"input": 1, "output": 2, "reasoning": 0, "cache": {"read": 3, "write": 0}}
-        data = {"role": "assistant", "parentID": asked, "modelID": "m", "tokens": tokens, **keys}
+        data = {"role": "assistant", "parentID": asked, "modelID": "m", "tokens": tokens}
+        data |= {"finish": "stop", **keys}
         self.say(id, session, data, *(parts or ({"type": "text", "text": f"answer {id}"},)))
 
     def read(self) -> list[Draft]:

@@ -26,7 +26,14 @@ def file(tmp_path):
     """An export that may be changed."""
     path = tmp_path / "conversations.json"
     path.write_bytes(EXPORT.read_bytes())
+    age(path)
     return path
+
+
+def age(file):
+    """Make a file an hour old: one that was written to just now is always read."""
+    hour_ago = file.stat().st_mtime - 3600
+    os.utime(file, (hour_ago, hour_ago))
 
 
 def spoil(file):
