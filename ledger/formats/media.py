@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from ledger.formats.converting import Line, Losses, Placed, Read
-from ledger.records.messages import Message
+from ledger.records.messages import Message, modality_of
 from ledger.records.values import REFERENCE
 
 _DATA = re.compile(r"data:([^;,]+);base64,([A-Za-z0-9+/]*={0,2})")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ledger.formats import clean, media
 from ledger.formats.base import Broken, DraftTurn, File, Message, Notes
+from ledger.records.messages import modality_of
 
 Raw = dict[str, Any]
 Part = dict[str, Any]
@@ -100,8 +101,9 @@ def response(id: Any, given: Any, notes: Notes) -> Part:
 
 def image(mime_type: Any, base64: Any, notes: Notes) -> list[Part]:
     """Return bytes in base64 as the part of a `data:` address."""
-    uri = media.data_uri(string(mime_type) or "image/png", string(base64))
-    return link(uri, media.modality_of(string(mime_type) or "image/png"), notes) if base64 else []
+    given = string(mime_type) or "image/png"
+    uri = media.data_uri(given, string(base64))
+    return link(uri, modality_of(given), notes) if string(base64) else []
 
 
 def link(uri: Any, modality: str, notes: Notes) -> list[Part]:

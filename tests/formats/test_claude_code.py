@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 
@@ -627,7 +628,7 @@ def test_nothing_in_a_line_stops_the_reading(turns, data):
         target = data.draw(st.sampled_from([line, line.get("message")]))
         if isinstance(target, dict):
             key = data.draw(st.sampled_from(sorted(target)))
-            target[key] = data.draw(JUNK)
+            target[key] = copy.deepcopy(data.draw(JUNK))
 
     for draft in claude_code.drafts([session.file()]):
         for turn in draft.turns if isinstance(draft, Draft) else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -488,7 +489,7 @@ def test_nothing_in_a_line_stops_the_reading(said, data):
     for line in data.draw(st.lists(st.sampled_from(rollout.lines), max_size=8)):
         target = data.draw(st.sampled_from([line, line.get("payload")]))
         if isinstance(target, dict) and target:
-            target[data.draw(st.sampled_from(sorted(target)))] = data.draw(JUNK)
+            target[data.draw(st.sampled_from(sorted(target)))] = copy.deepcopy(data.draw(JUNK))
 
     for draft in (
         item for group in codex.together([rollout.file()]) for item in codex.drafts(group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -171,7 +172,7 @@ JUNK = st.none() | st.integers() | st.text(max_size=2) | st.just([5]) | st.just(
 def test_any_events_are_read(events, data):
     """Whatever events come and whatever stands in them, what is read may be stored."""
     for event in data.draw(st.lists(st.sampled_from(events), max_size=4)) if events else ():
-        event[data.draw(st.sampled_from(sorted(event)))] = data.draw(JUNK)
+        event[data.draw(st.sampled_from(sorted(event)))] = copy.deepcopy(data.draw(JUNK))
 
     (found,) = gemini.drafts([log(*events)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from typing import Any
@@ -195,7 +196,7 @@ def test_entries_in_any_order_and_of_any_content(parents, seed, data):
     for line in data.draw(st.lists(st.sampled_from(session.lines), max_size=6)):
         target = data.draw(st.sampled_from([line, line.get("message")]))
         if isinstance(target, dict) and target:
-            target[data.draw(st.sampled_from(sorted(target)))] = data.draw(JUNK)
+            target[data.draw(st.sampled_from(sorted(target)))] = copy.deepcopy(data.draw(JUNK))
     (found,) = pi.drafts([session.file()])
     for turn in found.turns if isinstance(found, Draft) else ():
         given = messages.check([*turn.messages_in, *turn.messages_out])

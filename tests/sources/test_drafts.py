@@ -33,7 +33,8 @@ def add(store: ledger.MemoryStore, found: Draft) -> dict[str, Any]:
     Log(store, "c").append(decide)
     for data in kept:
         store.blobs.put(data)
-    return ledger.open("c", store=store).entries("ledger", "import")[-1]["data"]
+    (*_, record) = (one for one in store.read("c") if one.get("entry") == "import")
+    return record["data"]
 
 
 def talk(count: int, *, steps: int = 0) -> list[Node]:
