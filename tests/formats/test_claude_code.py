@@ -626,7 +626,7 @@ def test_nothing_in_a_line_stops_the_reading(turns, data):
     session, _ = built(turns)
     for line in data.draw(st.lists(st.sampled_from(session.lines), max_size=8)):
         target = data.draw(st.sampled_from([line, line.get("message")]))
-        if isinstance(target, dict):
+        if isinstance(target, dict) and target:
             key = data.draw(st.sampled_from(sorted(target)))
             target[key] = copy.deepcopy(data.draw(JUNK))
 
