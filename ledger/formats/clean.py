@@ -6,12 +6,13 @@ without end). The source's own bytes are kept beside, so here the nearest exact 
 
 from __future__ import annotations
 
-import json
+import base64
 import math
 import re
 from datetime import datetime
 from typing import Any
 
+from ledger.formats import deep
 from ledger.formats.base import Notes
 from ledger.records import times, values
 
@@ -27,16 +28,16 @@ _MILLISECONDS_FROM = 1e11
 
 
 def decoded(raw: bytes, notes: Notes) -> Any:
-    """Read the bytes of a JSON value; what is not UTF-8 in them becomes U+FFFD.
+    """Read the bytes of a JSON value, however deep; what is not UTF-8 in them becomes U+FFFD.
 
-    Raises: ValueError, RecursionError: they are none.
+    Raises: ValueError: they are none.
     """
     try:
         text = raw.decode()
     except UnicodeDecodeError:
         text = raw.decode(errors="replace")
         notes.counts[NOT_UTF8] += 1
-    return json.loads(text)
+    return deep.loads(text)
 
 
 def text(value: str, notes: Notes) -> str:
@@ -55,13 +56,15 @@ def record_id(value: str) -> str:
 
 
 def value(item: Any, notes: Notes, depth: int = 0) -> Any:
-    """Return a decoded JSON value as one that may be stored."""
+    """Return a decoded JSON value, or what a database has, as one that may be stored."""
     if isinstance(item, str):
         return text(item, notes)
     if isinstance(item, bool) or item is None:
         return item
     if isinstance(item, int | float):
         return _number(item, notes)
+    if isinstance(item, bytes):
+        return {"base64": base64.b64encode(item).decode()}
     if depth >= _DEPTH:
         notes.counts[_DEEP] += 1
         return "(nested too deep; the source's own record has it)"

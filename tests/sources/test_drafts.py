@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import ledger
+from ledger.formats import media
 from ledger.formats.base import Draft, Notes, turn_id
 from ledger.formats.nodes import Node
 from ledger.formats.tree import Tree
@@ -130,3 +131,39 @@ def test_a_side_line_says_what_it_was_made_for():
     of = {"conversation": "main", "turn": turn_id("f", "main", "p", "a", None), "call": "call_1"}
 
     assert add(ledger.MemoryStore(), draft(talk(1), side_of=of))["side_of"] == of
+
+
+def pictured() -> tuple[Draft, bytes]:
+    """Return a draft with a picture in its last question."""
+    blobs: dict[str, bytes] = {}
+    nodes = talk(2)
+    part = media.blob_part(b"pixels", "image/png", blobs)
+    nodes[2].messages = [{"role": "user", "parts": [part]}]
+    return draft(nodes, b"raw", blobs={**blobs, "0" * 64: b"else"}), b"pixels"
+
+
+def test_the_bytes_that_new_turns_name_are_kept():
+    """An attachment is kept with the turn that names it, and not again; others are not."""
+    store = ledger.MemoryStore()
+    found, pixels = pictured()
+    add(store, draft(talk(1), b"raw"))
+
+    history = Log(store, "c").read()
+    more = drafts.addition(history, found, keeps_bytes=True, now=NOW)
+    add(store, found)
+    again = drafts.addition(Log(store, "c").read(), found, keeps_bytes=True, now=NOW)
+
+    assert pixels in more.blobs
+    assert b"else" not in more.blobs
+    assert pixels not in again.blobs
+
+
+def test_a_store_without_attachments_says_what_it_lost():
+    """Where there is no place for bytes, that is told."""
+    found, _ = pictured()
+
+    history = Log(ledger.MemoryStore(), "c").read()
+    addition = drafts.addition(history, found, keeps_bytes=False, now=NOW)
+
+    assert [] == addition.blobs
+    assert {drafts.LEFT: 1} == found.notes.counts
