@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ledger.errors import ImportInvalid
 from ledger.formats import (
     chatgpt,
+    claude_ai,
     claude_code,
     clean,
     codex,
@@ -31,14 +32,10 @@ from ledger.sources.media import UNREADABLE, Media
 from ledger.sources.opened import Opened, said
 
 FORMATS: tuple[Format, ...] = (
-    export_json,
-    chatgpt,
-    claude_code,
-    codex,
-    gemini,
-    pi,
-    opencode,
+    *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
+    *(claude_ai,),
 )
+"""The first that says a value looks like one of its own is taken."""
 
 LOOK_AT = 200
 """How many values of a file are looked at to find its format."""

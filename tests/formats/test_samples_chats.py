@@ -1,0 +1,86 @@
+"""Tests over real chats of many products, when they are there: each gives what is known about it.
+
+See `test_samples` for where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ledger.formats import dialects
+from ledger.formats.base import Notes
+from ledger.records import messages, values
+from tests.formats.test_samples import SAMPLES, branch_points, read, rounds
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known about one file, counted by hand."""
+
+    conversations: int
+    turns: int
+    branch_points: int = 0
+    unanswered: int = 0
+    context: int = 0
+    tool_rounds: int = 0
+    input_tokens: int = 0
+    models: int = 0
+    """How many turns name one."""
+    kept: int = 0
+    """Attachments whose bytes are in the source."""
+
+
+KNOWN = {
+    "claude-ai/api-shape-bakery.json": Known(1, 2, models=2),
+    "claude-ai/artifacts-2024.json": Known(1, 10),
+    "claude-ai/thinking-block.json": Known(1, 1),
+    "claude-ai/tool-use-2026.json": Known(3, 4),
+    "claude-ai/two-conversations.json": Known(2, 3),
+}
+
+
+@pytest.fixture(params=sorted(KNOWN))
+def sample(request: pytest.FixtureRequest) -> Path:
+    path = SAMPLES.parent / request.param
+    if not path.is_file():
+        pytest.skip(f"no real chats here: {path} is missing; set TURN_LEDGER_SAMPLES")
+    return path
+
+
+def test_a_real_chat_gives_what_is_known(sample):
+    """Turns, branches, contexts, rounds, tokens and attachments of each file are those counted by hand."""
+    drafts, skipped = read(sample)
+    turns = [turn for draft in drafts for turn in draft.turns]
+
+    assert not skipped
+    assert KNOWN[str(sample.relative_to(SAMPLES.parent))] == Known(
+        conversations=len(drafts),
+        turns=len(turns),
+        branch_points=sum(branch_points(draft.turns) for draft in drafts),
+        unanswered=sum(turn.state == "abandoned" for turn in turns),
+        context=sum(len(turn.source.get("context", [])) for turn in turns),
+        tool_rounds=sum(rounds(turn) for turn in turns),
+        input_tokens=sum((turn.usage or {}).get("input_tokens", 0) for turn in turns),
+        models=sum(turn.model is not None for turn in turns),
+        kept=sum(len(draft.blobs) for draft in drafts),
+    )
+
+
+def test_a_real_chat_may_be_stored_and_said_to_every_provider(sample):
+    """Every value may be stored, each draft has a current turn, and every dialect says the messages."""
+    for draft in read(sample)[0]:
+        assert draft.current in {turn.id for turn in draft.turns}
+        assert draft.notes == Notes()
+        for turn in draft.turns:
+            given = messages.check([*turn.messages_in, *turn.messages_out])
+            values.check([turn.inputs, turn.outputs, turn.source, turn.usage, given])
+            for name in dialects.DIALECTS:
+                dialects.named(name).to_provider(given, read=draft.blobs.get)
+
+
+def test_a_real_chat_read_again_is_the_same(sample):
+    """Reading a file twice gives the same turns under the same ids."""
+    assert read(sample) == read(sample)
