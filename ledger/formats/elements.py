@@ -22,6 +22,8 @@ LIMIT_BYTES = 2 << 30
 
 _SPACE = b" \t\r\n"
 _WRAPPER = b'"conversations"'
+_MESSAGE = re.compile(rb'\s*\{\s*"(from|value)"')
+"""How a message begins: an object whose `conversations` are messages is one conversation."""
 _SHORT = 64
 """A string cut by the end of the data is looked at again when it is no longer than this, so that
 the wrapper's key is seen whole; a longer one is followed piece by piece."""
@@ -88,6 +90,8 @@ class _Splitter:
         self._start: int | None = None
         """Where in `_data` the element begins; None outside any."""
         self._after_comma = False
+        self._may_be_whole = False
+        """Whether nothing of a wrapper was handed out yet: it stands in `_data` from its beginning."""
         self._in_string = False
         self._last = b""
         """The token before, to know the wrapper's key when its list opens."""
@@ -220,6 +224,7 @@ class _Splitter:
             elif token == b"[" and not self._level and depth == 1 and before == _WRAPPER:
                 self._level = 2
                 self._start = self._at
+                self._may_be_whole = True
             return None
         if token in _OPENED_BY:
             return self._close(token)
@@ -238,11 +243,16 @@ class _Splitter:
         if len(self._open) != self._level - 1 or self._start is None:
             return None
         element = self._element(self._at - 1, None)
-        return element if element.raw or self._after_comma else None
+        return element if element is None or element.raw or self._after_comma else None
 
-    def _element(self, end: int, next_start: int | None) -> Element:
+    def _element(self, end: int, next_start: int | None) -> Element | None:
+        """Return an element; None when it shows that the object around it is one, and no wrapper."""
         start = self._start or 0
         text = bytes(self._data[start:end])
+        if self._may_be_whole and _MESSAGE.match(text):
+            self._level, self._start, self._may_be_whole = 0, 0, False
+            return None
+        self._may_be_whole = False
         at = self._base + start + len(text) - len(text.lstrip(_SPACE))
         self._start = next_start
         self._drop(end if next_start is None else next_start)

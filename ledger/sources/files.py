@@ -23,8 +23,10 @@ from ledger.formats import (
     codex,
     export_json,
     gemini,
+    openai_jsonl,
     opencode,
     pi,
+    sharegpt,
 )
 from ledger.formats.base import Broken, Format, Found, Notes, Skipped, Unreadable
 from ledger.sources import zips
@@ -34,6 +36,7 @@ from ledger.sources.opened import Opened, said
 FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
     *(claude_ai,),
+    *(openai_jsonl, sharegpt),
 )
 """The first that says a value looks like one of its own is taken."""
 

@@ -39,6 +39,8 @@ KNOWN = {
     "claude-ai/thinking-block.json": Known(1, 1),
     "claude-ai/tool-use-2026.json": Known(3, 4),
     "claude-ai/two-conversations.json": Known(2, 3),
+    "openai-chat-jsonl/toy-fine-tuning.jsonl": Known(5, 8, context=4),
+    "sharegpt/vicuna-dummy-80.json": Known(80, 159),
 }
 
 
