@@ -23,6 +23,7 @@ from ledger.formats import (
     codex,
     export_json,
     gemini,
+    llm_logs,
     openai_jsonl,
     opencode,
     pi,
@@ -37,6 +38,7 @@ FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
     *(claude_ai,),
     *(openai_jsonl, sharegpt),
+    *(llm_logs,),
 )
 """The first that says a value looks like one of its own is taken."""
 

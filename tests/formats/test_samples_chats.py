@@ -39,6 +39,12 @@ KNOWN = {
     "claude-ai/thinking-block.json": Known(1, 1),
     "claude-ai/tool-use-2026.json": Known(3, 4),
     "claude-ai/two-conversations.json": Known(2, 3),
+    "llm-logs-db/content-addressed-0.36.db": Known(
+        1, 3, context=1, tool_rounds=1, input_tokens=71, models=3, kept=1
+    ),
+    "llm-logs-db/legacy-0.27.db": Known(
+        1, 3, context=1, tool_rounds=1, input_tokens=71, models=3, kept=1
+    ),
     "openai-chat-jsonl/toy-fine-tuning.jsonl": Known(5, 8, context=4),
     "sharegpt/vicuna-dummy-80.json": Known(80, 159),
 }
