@@ -24,6 +24,7 @@ from ledger.formats import (
     export_json,
     gemini,
     llm_logs,
+    open_webui,
     openai_jsonl,
     opencode,
     pi,
@@ -36,7 +37,7 @@ from ledger.sources.opened import Opened, said
 
 FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
-    *(claude_ai,),
+    *(claude_ai, open_webui),
     *(openai_jsonl, sharegpt),
     *(llm_logs,),
 )

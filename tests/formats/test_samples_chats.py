@@ -45,6 +45,8 @@ KNOWN = {
     "llm-logs-db/legacy-0.27.db": Known(
         1, 3, context=1, tool_rounds=1, input_tokens=71, models=3, kept=1
     ),
+    "open-webui/converted-from-chatgpt.json": Known(1, 5, models=5),
+    "open-webui/single-chat-inner.json": Known(1, 1, input_tokens=26, models=1),
     "openai-chat-jsonl/toy-fine-tuning.jsonl": Known(5, 8, context=4),
     "sharegpt/vicuna-dummy-80.json": Known(80, 159),
 }
