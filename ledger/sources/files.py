@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ledger.errors import ImportInvalid
 from ledger.formats import (
+    chatbot_ui,
     chatgpt,
     claude_ai,
     claude_code,
@@ -23,6 +24,7 @@ from ledger.formats import (
     codex,
     export_json,
     gemini,
+    librechat,
     llm_logs,
     open_webui,
     openai_jsonl,
@@ -37,7 +39,7 @@ from ledger.sources.opened import Opened, said
 
 FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
-    *(claude_ai, open_webui),
+    *(claude_ai, open_webui, librechat, chatbot_ui),
     *(openai_jsonl, sharegpt),
     *(llm_logs,),
 )

@@ -39,6 +39,9 @@ KNOWN = {
     "claude-ai/thinking-block.json": Known(1, 1),
     "claude-ai/tool-use-2026.json": Known(3, 4),
     "claude-ai/two-conversations.json": Known(2, 3),
+    "librechat/chatbot-ui-v4.json": Known(2, 3, context=2, models=3),
+    "librechat/linear-nested-export.json": Known(1, 3),
+    "librechat/recursive-tree.json": Known(1, 5, 1, context=1, input_tokens=2380, models=5),
     "llm-logs-db/content-addressed-0.36.db": Known(
         1, 3, context=1, tool_rounds=1, input_tokens=71, models=3, kept=1
     ),
