@@ -24,12 +24,14 @@ from ledger.formats import (
     codex,
     export_json,
     gemini,
+    langchain,
     librechat,
     llm_logs,
     open_webui,
     openai_jsonl,
     opencode,
     pi,
+    pydantic_ai_json,
     sharegpt,
 )
 from ledger.formats.base import Broken, Format, Found, Notes, Skipped, Unreadable
@@ -40,7 +42,7 @@ from ledger.sources.opened import Opened, said
 FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
     *(claude_ai, open_webui, librechat, chatbot_ui),
-    *(openai_jsonl, sharegpt),
+    *(openai_jsonl, sharegpt, langchain, pydantic_ai_json),
     *(llm_logs,),
 )
 """The first that says a value looks like one of its own is taken."""

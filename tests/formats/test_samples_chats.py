@@ -39,6 +39,15 @@ KNOWN = {
     "claude-ai/thinking-block.json": Known(1, 1),
     "claude-ai/tool-use-2026.json": Known(3, 4),
     "claude-ai/two-conversations.json": Known(2, 3),
+    "langchain-messages/dumpd-lc-constructor.json": Known(
+        1, 1, context=1, tool_rounds=1, input_tokens=5, models=1
+    ),
+    "langchain-messages/messages-to-dict.json": Known(
+        1, 1, context=1, tool_rounds=1, input_tokens=5, models=1
+    ),
+    "langchain-messages/model-dump.json": Known(
+        1, 1, context=1, tool_rounds=1, input_tokens=5, models=1
+    ),
     "librechat/chatbot-ui-v4.json": Known(2, 3, context=2, models=3),
     "librechat/linear-nested-export.json": Known(1, 3),
     "librechat/recursive-tree.json": Known(1, 5, 1, context=1, input_tokens=2380, models=5),
@@ -51,6 +60,9 @@ KNOWN = {
     "open-webui/converted-from-chatgpt.json": Known(1, 5, models=5),
     "open-webui/single-chat-inner.json": Known(1, 1, input_tokens=26, models=1),
     "openai-chat-jsonl/toy-fine-tuning.jsonl": Known(5, 8, context=4),
+    "pydantic-ai/messages-with-tools.json": Known(
+        1, 2, tool_rounds=1, input_tokens=168, models=2, kept=1
+    ),
     "sharegpt/vicuna-dummy-80.json": Known(80, 159),
 }
 
@@ -97,3 +109,13 @@ def test_a_real_chat_may_be_stored_and_said_to_every_provider(sample):
 def test_a_real_chat_read_again_is_the_same(sample):
     """Reading a file twice gives the same turns under the same ids."""
     assert read(sample) == read(sample)
+
+
+def test_three_shapes_of_the_same_messages_are_one_conversation():
+    """LangChain's messages are the same turns, however they were written down."""
+    paths = [path for path in KNOWN if path.startswith("langchain")]
+    if not all((SAMPLES.parent / path).is_file() for path in paths):
+        pytest.skip("no real chats here; set TURN_LEDGER_SAMPLES")
+    one, other, third = (read(SAMPLES.parent / path)[0][0].turns for path in paths)
+
+    assert one == other == third
