@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ledger.errors import ImportInvalid
 from ledger.formats import (
+    agents_sdk,
     chatbot_ui,
     chatgpt,
     claude_ai,
@@ -43,7 +44,7 @@ FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
     *(claude_ai, open_webui, librechat, chatbot_ui),
     *(openai_jsonl, sharegpt, langchain, pydantic_ai_json),
-    *(llm_logs,),
+    *(llm_logs, agents_sdk),
 )
 """The first that says a value looks like one of its own is taken."""
 

@@ -59,6 +59,10 @@ KNOWN = {
     ),
     "open-webui/converted-from-chatgpt.json": Known(1, 5, models=5),
     "open-webui/single-chat-inner.json": Known(1, 1, input_tokens=26, models=1),
+    "openai-agents-sqlite/advanced-session-branch.db": Known(
+        1, 4, 1, tool_rounds=1, input_tokens=100
+    ),
+    "openai-agents-sqlite/sqlite-session.db": Known(1, 3, tool_rounds=1),
     "openai-chat-jsonl/toy-fine-tuning.jsonl": Known(5, 8, context=4),
     "pydantic-ai/messages-with-tools.json": Known(
         1, 2, tool_rounds=1, input_tokens=168, models=2, kept=1
