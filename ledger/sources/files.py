@@ -26,6 +26,7 @@ from ledger.formats import (
     export_json,
     gemini,
     langchain,
+    langgraph,
     librechat,
     llm_logs,
     open_webui,
@@ -44,7 +45,7 @@ FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
     *(claude_ai, open_webui, librechat, chatbot_ui),
     *(openai_jsonl, sharegpt, langchain, pydantic_ai_json),
-    *(llm_logs, agents_sdk),
+    *(llm_logs, agents_sdk, langgraph),
 )
 """The first that says a value looks like one of its own is taken."""
 

@@ -48,6 +48,9 @@ KNOWN = {
     "langchain-messages/model-dump.json": Known(
         1, 1, context=1, tool_rounds=1, input_tokens=5, models=1
     ),
+    "langgraph-sqlite/checkpoints-with-fork.db": Known(
+        1, 3, 1, context=1, tool_rounds=2, input_tokens=5, models=1
+    ),
     "librechat/chatbot-ui-v4.json": Known(2, 3, context=2, models=3),
     "librechat/linear-nested-export.json": Known(1, 3),
     "librechat/recursive-tree.json": Known(1, 5, 1, context=1, input_tokens=2380, models=5),
