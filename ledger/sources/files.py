@@ -29,6 +29,7 @@ from ledger.formats import (
     langgraph,
     librechat,
     llm_logs,
+    oasst,
     open_webui,
     openai_jsonl,
     opencode,
@@ -44,7 +45,7 @@ from ledger.sources.opened import Opened, said
 FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
     *(claude_ai, open_webui, librechat, chatbot_ui),
-    *(openai_jsonl, sharegpt, langchain, pydantic_ai_json),
+    *(openai_jsonl, sharegpt, oasst, langchain, pydantic_ai_json),
     *(llm_logs, agents_sdk, langgraph),
 )
 """The first that says a value looks like one of its own is taken."""

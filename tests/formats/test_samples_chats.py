@@ -60,6 +60,8 @@ KNOWN = {
     "llm-logs-db/legacy-0.27.db": Known(
         1, 3, context=1, tool_rounds=1, input_tokens=71, models=3, kept=1
     ),
+    "oasst/messages-3.jsonl": Known(3, 17, 7, models=3),
+    "oasst/trees-8.jsonl": Known(8, 72, 20, unanswered=14, models=3),
     "open-webui/converted-from-chatgpt.json": Known(1, 5, models=5),
     "open-webui/single-chat-inner.json": Known(1, 1, input_tokens=26, models=1),
     "openai-agents-sqlite/advanced-session-branch.db": Known(
