@@ -36,6 +36,7 @@ from ledger.formats import (
     pi,
     pydantic_ai_json,
     sharegpt,
+    sillytavern,
 )
 from ledger.formats.base import Broken, Format, Found, Notes, Skipped, Unreadable
 from ledger.sources import zips
@@ -44,7 +45,7 @@ from ledger.sources.opened import Opened, said
 
 FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
-    *(claude_ai, open_webui, librechat, chatbot_ui),
+    *(claude_ai, open_webui, librechat, chatbot_ui, sillytavern),
     *(openai_jsonl, sharegpt, oasst, langchain, pydantic_ai_json),
     *(llm_logs, agents_sdk, langgraph),
 )

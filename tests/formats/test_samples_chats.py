@@ -73,6 +73,7 @@ KNOWN = {
         1, 2, tool_rounds=1, input_tokens=168, models=2, kept=1
     ),
     "sharegpt/vicuna-dummy-80.json": Known(80, 159),
+    "sillytavern/swipes.jsonl": Known(1, 5, 2),
 }
 
 
