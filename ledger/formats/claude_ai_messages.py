@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ledger.formats import clean, media, pieces, talk
+from ledger.formats import clean, pieces, talk
 from ledger.formats.base import Message, Notes
 from ledger.formats.converting import Part, Raw
+from ledger.records.messages import modality_of
 
 _APART = {
     "text": ("text",),
@@ -181,7 +182,5 @@ def _file(kept: Raw) -> Part:
     named = [kept.get(key) for key in ("file_uuid", "id", "file_name")]
     id = next((one for one in named if isinstance(one, str) and one), "unnamed")
     kind, mime = kept.get("file_kind"), kept.get("file_type")
-    modality = (
-        "image" if kind == "image" else media.modality_of(mime if isinstance(mime, str) else "")
-    )
+    modality = "image" if kind == "image" else modality_of(mime if isinstance(mime, str) else "")
     return {"type": "file", "modality": modality, "file_id": id, "only": {"claude-ai": kept}}

@@ -36,11 +36,16 @@ def elements(
         found = decoded(element, what, notes)
         if isinstance(found, Skipped):
             yield found
-            continue
-        try:
-            yield from make(found.value, found.raw, what, notes)
-        except RecursionError:
-            yield Skipped(what, "what is said in it is nested too deep")
+        else:
+            yield from made(make, found.value, found.raw, what, notes)
+
+
+def made(make: Make, value: Any, raw: bytes, what: str, notes: Notes) -> Iterator[Draft | Skipped]:
+    """Yield what is made of a value; one that holds a message without a bottom is skipped."""
+    try:
+        yield from make(value, raw, what, notes)
+    except RecursionError:
+        yield Skipped(what, "what is said in it is nested too deep")
 
 
 def decoded(element: Element | Broken, what: str, notes: Notes) -> Decoded | Skipped:

@@ -54,6 +54,8 @@ def drafts(files: Sequence[File]) -> Iterator[Draft | Skipped]:
                 yield _Thread(file, thread, has_writes).draft(what)
             except Unreadable as error:
                 yield Skipped(what, f"it cannot be read: {error}")
+            except RecursionError:
+                yield Skipped(what, "what is said in it is nested too deep")
 
 
 @dataclass(slots=True)

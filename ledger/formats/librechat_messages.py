@@ -12,6 +12,7 @@ from ledger.formats import clean, media, pieces, talk
 from ledger.formats import usage as counts
 from ledger.formats.base import Message, Notes
 from ledger.formats.converting import Part, Raw, arguments
+from ledger.records.messages import modality_of
 
 _NAME = "librechat"
 _BESIDE = ("sender", "isEdited", "plugin", "plugins", "feedback", "iconURL")
@@ -124,7 +125,7 @@ def _files(raw: Raw, notes: Notes) -> Iterator[Part]:
                 kind = one.get("type")
                 yield _file(
                     clean.value(one, notes),
-                    media.modality_of(kind if isinstance(kind, str) else ""),
+                    modality_of(kind if isinstance(kind, str) else ""),
                 )
 
 

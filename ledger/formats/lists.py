@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from ledger.formats import chain, each
@@ -33,6 +34,7 @@ def drafts(
 
     A message that does not read is skipped, and the rest of the conversation is read.
     """
+    make = partial(_draft, format, links, id_of)
     for file in files:
         notes = Notes()
         messages: list[Any] = []
@@ -43,7 +45,7 @@ def drafts(
                 yield found
             elif isinstance(found.value, list):
                 what = f"{file.name}: conversation {number}"
-                yield _draft(found.value, found.raw, format, links, id_of, Notes(), what)
+                yield from each.made(make, found.value, found.raw, what, Notes())
             elif is_message(found.value):
                 messages.append(found.value)
                 raws.append(found.raw)
@@ -51,26 +53,17 @@ def drafts(
                 yield Skipped(f"{file.name}: message {number}", "it is no message of this kind")
         if messages:
             raw = b"[" + b",\n".join(raws) + b"]"
-            yield _draft(messages, raw, format, links, id_of, notes, file.name)
+            yield from each.made(make, messages, raw, file.name, notes)
 
 
 def _draft(
-    messages: list[Any],
-    raw: bytes,
-    format: str,
-    links_of: Links,
-    id_of: Name,
-    notes: Notes,
-    what: str,
-) -> Draft | Skipped:
-    try:
-        links = links_of(messages, notes)
-        nodes = chain.named(links)
-        source_id = each.source_id(nodes, id_of(messages) or f"of-{chain.beginning(links)}")
-    except RecursionError:
-        return Skipped(what, "what is said in it is nested too deep")
+    format: str, links_of: Links, id_of: Name, messages: Any, raw: bytes, what: str, notes: Notes
+) -> Iterator[Draft | Skipped]:
+    links = links_of(messages, notes)
+    nodes = chain.named(links)
+    source_id = each.source_id(nodes, id_of(messages), f"of-{chain.beginning(links)}")
     tree = Tree(nodes, format=format, conversation=source_id, notes=notes)
-    return each.draft(
+    yield each.draft(
         format=format,
         source_id=source_id,
         title=None,

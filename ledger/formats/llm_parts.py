@@ -8,7 +8,7 @@ from typing import Any
 from ledger.formats import clean, media, tables, talk
 from ledger.formats.base import File, Message, Notes, Row
 from ledger.formats.converting import Part, Raw
-from ledger.records.messages import ALLOWED, PARTS
+from ledger.records.messages import ALLOWED, PARTS, modality_of
 
 Rows = list[tuple[str, Row]]
 _ROLES = ("system", "user", "assistant", "tool")
@@ -132,7 +132,7 @@ def _attachment(row: Row, blobs: dict[str, bytes], notes: Notes) -> Part:
     mime = clean.text(str(row["type"] or "application/octet-stream"), notes)
     if isinstance(row["content"], bytes):
         return media.blob_part(row["content"], mime, blobs)
-    typed = {"modality": media.modality_of(mime), "mime_type": mime}
+    typed = {"modality": modality_of(mime), "mime_type": mime}
     if row["url"]:
         return {"type": "uri", **typed, "uri": clean.text(str(row["url"]), notes)}
     return {"type": "file", **typed, "file_id": clean.text(str(row["path"] or row["id"]), notes)}

@@ -65,15 +65,22 @@ def _gone_on_with(file: File) -> set[str]:
     inside: set[str] = set()
     for element in file.elements():
         found = each.decoded(element, file.name, Notes())
-        for messages in _lists(found.value) if isinstance(found, each.Decoded) else ():
-            if isinstance(messages, list):
-                *names, end = [
-                    name if _is_open(raw) else ""
-                    for name, raw in zip(_prefixes(messages), messages, strict=True)
-                ] or [""]
-                inside.update(filter(None, names))
+        lists = _lists(found.value) if isinstance(found, each.Decoded) else ()
+        for messages in lists:
+            if isinstance(messages, list) and messages:
+                *names, end = _open_prefixes(messages)
+                inside.update(names)
                 ends.add(end)
-    return ends & inside
+    return (ends & inside) - {""}
+
+
+def _open_prefixes(messages: list[Any]) -> list[str]:
+    """Return the name of each beginning of a list after which an answer is to come, else no text."""
+    try:
+        names = _prefixes(messages)
+    except RecursionError:  # It is skipped with a reason when it is read.
+        return [""]
+    return [name if _is_open(raw) else "" for name, raw in zip(names, messages, strict=True)]
 
 
 def _prefixes(messages: list[Any]) -> list[str]:

@@ -86,7 +86,7 @@ def _bare(file: File, elements: Iterator[Element | Broken]) -> Iterator[Draft | 
             messages.append(one.value)
             raws.append(one.raw)
     raw = b"[" + b",\n".join(raws) + b"]"
-    yield from _draft(messages, raw, f"{file.name}: the conversation", notes)
+    yield from each.made(_draft, messages, raw, f"{file.name}: the conversation", notes)
 
 
 def _draft(value: Any, raw: bytes, what: str, notes: Notes) -> Iterator[Draft | Skipped]:

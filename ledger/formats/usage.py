@@ -7,8 +7,9 @@ from a cache, or wrote to it, beside the input: it is added to it.
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from ledger.formats import tables
 
 _SPELLINGS = {
     "input_tokens": ("input_tokens", "prompt_tokens", "request_tokens", "prompt_eval_count"),
@@ -23,8 +24,11 @@ _DETAILS = (
     *("prompt_tokens_details", "completion_tokens_details"),
     *("input_token_details", "output_token_details", "details"),
 )
-_IN_DETAILS = {"cache_read": "cache_read_tokens", "cache_creation": "cache_write_tokens"}
-_IN_DETAILS["reasoning"] = "reasoning_tokens"
+_IN_DETAILS = {
+    "cache_read": "cache_read_tokens",
+    "cache_creation": "cache_write_tokens",
+    "reasoning": "reasoning_tokens",
+}
 
 
 def counts(given: Any) -> dict[str, int] | None:
@@ -62,11 +66,7 @@ def _count(given: Any) -> int | None:
 
 def of_row(row: dict[str, Any]) -> dict[str, int] | None:
     """Return the counts of a row with columns for input, output, and JSON for the rest."""
-    details = row.get("token_details")
-    try:
-        rest = json.loads(details) if isinstance(details, str) else {}
-    except (ValueError, RecursionError):
-        rest = {}
+    rest = tables.value(row.get("token_details"))
     told = {key: row.get(key) for key in ("input_tokens", "output_tokens")}
     return counts({**(rest if isinstance(rest, dict) else {}), **told})
 

@@ -385,7 +385,7 @@ def test_an_example_is_read_whole_and_known_by_one_format_alone(name):
     assert json.dumps(example)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(value=VALUES)
 def test_no_value_makes_looking_raise(value):
     """Whatever a file begins with, every format says yes or no."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.formats import chain
@@ -45,6 +45,7 @@ def spelled(said: Said) -> list[tuple[str, ...]]:
     return ends
 
 
+@settings(max_examples=100)
 @given(LISTS, LISTS)
 def test_turns_are_the_same_exactly_when_all_up_to_their_end_is(one, other):
     """Two lists share the turns that they have in common from the start, and no others."""
@@ -57,6 +58,7 @@ def test_turns_are_the_same_exactly_when_all_up_to_their_end_is(one, other):
     assert len(by_id.keys() & found.keys()) == len(set(by_id.values()) & set(found.values()))
 
 
+@settings(max_examples=100)
 @given(LISTS, LISTS)
 def test_lists_read_together_give_what_each_gives_alone(one, other):
     """The tree of two lists has the turns that each has when it is read by itself."""
@@ -66,6 +68,7 @@ def test_lists_read_together_give_what_each_gives_alone(one, other):
     assert alone == both
 
 
+@settings(max_examples=100)
 @given(LISTS, LISTS)
 def test_a_longer_list_keeps_the_turns_of_a_shorter(one, more):
     """What is said later, from the next prompt on, changes no name."""

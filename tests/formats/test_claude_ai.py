@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.formats import claude_ai
@@ -64,6 +64,7 @@ def test_parents_make_the_tree():
     } == set(shape(draft(claude_ai, retried())))
 
 
+@settings(max_examples=50)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_the_list_says_nothing_where_parents_are_named(chance: random.Random):
     """Shuffled messages give the same turns and the same head."""

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.formats import chatbot_ui, librechat
@@ -68,6 +68,7 @@ def test_nested_or_in_a_list_is_the_same():
     )
 
 
+@settings(max_examples=50)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_a_list_says_nothing(chance: random.Random):
     """Shuffled messages give the same turns, and the newest is the head."""

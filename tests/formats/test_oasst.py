@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.formats import oasst
@@ -58,6 +58,7 @@ def test_ranked_siblings_are_turns_and_the_best_way_is_the_head():
     assert not one.turns[0].messages_out[0]["only"]["oasst"]["review_result"]
 
 
+@settings(max_examples=50)
 @given(st.randoms(use_true_random=False))
 def test_lines_in_any_order_are_the_same_tree(chance: random.Random):
     """A dump with a line for each message gives the same turns and head, however it is ordered."""

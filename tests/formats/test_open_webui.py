@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.formats import open_webui
@@ -73,6 +73,7 @@ def test_without_lists_of_children_the_page_order_is_that_of_the_models():
     ]
 
 
+@settings(max_examples=50)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_the_map_says_nothing(chance: random.Random):
     """Shuffled messages give the same turns and the same head."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.formats import openai_jsonl
-from ledger.formats.base import Skipped
+from ledger.formats.base import Draft, Skipped
 from tests.formats.finds import answer, draft, drafts, found, part, shape, types
+from tests.formats.given import Given
 
 Raw = dict[str, Any]
 
@@ -81,6 +83,7 @@ def log() -> list[Raw]:
     return [{"messages": whole[:n]} for n in (1, 2, 3, 4)] + [{"messages": more}]
 
 
+@settings(max_examples=50)
 @given(st.randoms(use_true_random=False))
 def test_a_log_of_growing_lists_gives_each_turn_once(chance: random.Random):
     """A line that stops before an answer is part of the line that goes on, in whatever order."""
@@ -166,3 +169,16 @@ def test_a_line_without_messages_costs_itself_alone():
 def test_other_values_do_not_look_like_it(sample):
     """Only an object with a list of messages that have roles is of this format."""
     assert not openai_jsonl.looks_like(sample)
+
+
+def test_a_message_without_a_bottom_costs_its_line_alone():
+    """What is nested deeper than can be named is skipped; the other lines are read."""
+    deep = b'{"messages": [{"role": "user", "content": ' + b"[" * 5000 + b"]" * 5000 + b"}]}"
+    data = b"\n".join(
+        [json.dumps(line("a", "b")).encode(), deep, json.dumps(line("c", "d")).encode()]
+    )
+    one, skipped, other = openai_jsonl.drafts([Given(data)])
+
+    assert isinstance(skipped, Skipped)
+    assert isinstance(one, Draft)
+    assert isinstance(other, Draft)
