@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from ledger.cli.output import (
     turn_text,
     whole_id,
 )
+from ledger.cli.progress import Progress
 from ledger.conversation import Conversation
 from ledger.errors import ImportInvalid
 from ledger.records import messages
@@ -51,12 +53,16 @@ def import_(
     ],
     as_json: Json = False,
 ) -> None:
-    """Import conversations: a ChatGPT export (file, zip or folder) or our own JSON.
+    """Import conversations: a file, zip or folder of a known program, or our own JSON.
 
-    Importing again adds only what is new. Nothing is ever overwritten.
+    Formats are found by looking. Importing again adds only what is new; nothing is overwritten.
     Example: turn-ledger import chatgpt-export.zip
     """
-    report = import_conversations(paths, store=store_of(context))
+    shown = Progress(None if as_json else sys.stderr)
+    try:
+        report = import_conversations(paths, store=store_of(context), progress=shown.show)
+    finally:
+        shown.end()
     if as_json:
         say_json(report.to_dict())
     else:

@@ -1,8 +1,9 @@
 """The frame every import format stands in: what a format finds, and what a person is told.
 
-A format turns the bytes of one source into `Draft`s, one per conversation, and `Skipped`s for what
-it could not read. It opens nothing, appends nothing and decides nothing about a store. Turn ids are
-made from the source alone (`turn_id`), so the same source gives the same ids on every machine.
+A format turns files into `Draft`s, one per conversation, and `Skipped`s for what it could not read.
+It opens nothing, appends nothing and decides nothing about a store: it says which files belong
+together, and reads them group by group. Turn ids are made from the source alone (`turn_id`), so the
+same source gives the same ids on every machine.
 
 Must stay in step: `turn_id` and docs/decisions/0003-imported-turn-ids.md. Ids that were written
 once are compared for ever, so the rule here never changes for a format that has been released.
@@ -11,11 +12,12 @@ once are compared for ever, so the rule here never changes for a format that has
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from ledger.records import ids, times
 from ledger.records.canonical import canonical
@@ -60,6 +62,9 @@ class DraftTurn:
     state: Literal["done", "abandoned"]
     model: str | None
     usage: dict[str, int] | None
+    """Token counts: `input_tokens` (all that the models read; of these `cache_read_tokens` and
+    `cache_write_tokens`), `output_tokens` (all that they wrote; of these `reasoning_tokens`). What a
+    source does not tell is left out. A call that several turns share is counted in the oldest."""
     messages_in: list[Message]
     """The user side: hidden context that is new here, then the prompt."""
     messages_out: list[Message]
@@ -106,9 +111,16 @@ class Draft:
     """Parents come before their children; else the order of the source, never that of time."""
     current: str | None
     """The turn the source calls current; None when it calls none so."""
-    raw: bytes
-    """The source's own record of the conversation, byte for byte."""
+    raw: Sequence[bytes]
+    """The source's own records of the conversation, byte for byte: one for each file."""
     notes: Notes
+    raw_type: str = "application/json"
+    """The media type of `raw`."""
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    """The bytes that messages name as attachments, by lower-case hex SHA-256."""
+    side_of: dict[str, Any] | None = None
+    """Of a side line (a sub-agent): what it was made for, as far as known: `conversation` (its
+    source id), `turn`, `call` (the id of the tool call)."""
 
 
 @dataclass(slots=True)
@@ -140,18 +152,78 @@ class Broken:
 Found = Draft | Exported | Skipped
 
 
+class Unreadable(Exception):
+    """Raised by a `File` that cannot be read on; the text says why."""
+
+
+Row = dict[str, Any]
+"""A row of a database by the names of its columns: text, numbers, bytes, None."""
+
+
+class Schema(dict[str, tuple[str, ...]]):
+    """What a database holds: the names of the columns, by the name of the table."""
+
+
+class File(Protocol):
+    """One file, opened anew for each reading."""
+
+    @property
+    def name(self) -> str:
+        """Its path, for people; of a file in a zip `<zip>: <path in it>`."""
+
+    @property
+    def path(self) -> str:
+        """Its path within what was given, with `/`: of a file that was given itself, its name."""
+
+    @property
+    def growing(self) -> bool:
+        """Whether it was written to just now: then what stands last in it may not be all there."""
+
+    def elements(self) -> Iterator[Element | Broken]:
+        """Read its values: those of a JSON file, or one a line. A database has none."""
+
+    def rows(self, query: str, *values: Any) -> Iterator[Row]:
+        """Read rows of a database, which is never written to.
+
+        Raises: Unreadable: it is no database, or is damaged, or the query does not fit it.
+        """
+
+
+F = TypeVar("F", bound=File)
+"""A file, as whoever opens it knows it."""
+
+
 class Format(Protocol):
-    """What a format is: a module (or object) with a name and two functions."""
+    """What a format is: a module (or object) with two words and three functions."""
 
     @property
     def name(self) -> str:
         """The word for it in records and reports: `chatgpt`. Never changes: ids are made of it."""
 
-    def looks_like(self, sample: object) -> bool:
-        """Say whether a decoded top-level value is one of this format. Never raises."""
+    @property
+    def home(self) -> re.Pattern[str] | None:
+        """Where its files lie: matches their paths as a program names them. None: anywhere."""
 
-    def drafts(self, elements: Iterable[Element | Broken]) -> Iterator[Found]:
-        """Read each element; one that does not read is a `Skipped`, and the next one is read."""
+    def looks_like(self, sample: object) -> bool:
+        """Say whether a decoded value, or the `Schema` of a database, is of this format.
+
+        Never raises.
+        """
+
+    def together(self, files: Sequence[F]) -> Iterable[Sequence[F]]:
+        """Say which files tell of the same conversations, each file once: they are read at once."""
+
+    def drafts(self, files: Sequence[File]) -> Iterator[Found]:
+        """Read the files of one group; what does not read is a `Skipped`, the rest is read."""
+
+
+def alone(files: Sequence[F]) -> Iterable[Sequence[F]]:
+    """Take each file by itself: `together` of a format whose files know nothing of each other."""
+    return ([file] for file in files)
+
+
+MOST_TOLD = 10
+"""How many things skipped for one reason a report tells one by one, to people."""
 
 
 @dataclass(slots=True)
@@ -166,6 +238,10 @@ class Report:
     """Conversations of the source that were there already, whole."""
     turns_known: int = 0
     """Turns of the source that were there already, and were left as they are."""
+    files: int = 0
+    """Files that hold conversations, as far as they were found."""
+    files_read: int = 0
+    """Those of them that are done with."""
     notes: Notes = field(default_factory=Notes)
 
     @property
@@ -180,6 +256,7 @@ class Report:
             "turns": self.turns,
             "conversations_known": self.conversations_known,
             "turns_known": self.turns_known,
+            "files": self.files,
             "skipped": [{"what": skip.what, "reason": skip.reason} for skip in self.notes.skipped],
             "unknown": dict(_by_name(self.notes.unknown)),
             "notes": dict(_by_name(self.notes.counts)),
@@ -198,12 +275,27 @@ class Report:
                 f"already there: {_count(self.conversations_known, 'whole conversation')}, "
                 f"{_count(self.turns_known, 'turn')}"
             )
-        out += [f"skipped {skip.what}: {skip.reason}" for skip in self.notes.skipped]
+        out += _told(self.notes.skipped)
         out += [
             f"unknown type {name}: {n}, kept as it is" for name, n in _by_name(self.notes.unknown)
         ]
         out += [f"{what}: {n}" for what, n in _by_name(self.notes.counts)]
         return out
+
+
+def _told(skipped: list[Skipped]) -> list[str]:
+    """Return a line for each thing that was skipped; of very many for one reason, the first ones."""
+    left = Counter(skip.reason for skip in skipped)
+    shown: Counter[str] = Counter()
+    lines = []
+    for skip in skipped:
+        shown[skip.reason] += 1
+        if shown[skip.reason] <= MOST_TOLD:
+            lines.append(f"skipped {skip.what}: {skip.reason}")
+    for reason, count in left.items():
+        if count > MOST_TOLD:
+            lines.append(f"skipped {count - MOST_TOLD:,} more: {reason}")
+    return lines
 
 
 def _by_name(counts: Counter[str]) -> list[tuple[str, int]]:

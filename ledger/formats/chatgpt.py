@@ -10,18 +10,20 @@ have role `user` in newer files and are never a prompt.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ledger.formats import chatgpt_messages as messages
 from ledger.formats import chatgpt_parts as parts
-from ledger.formats import clean
-from ledger.formats.base import Broken, Draft, Element, Notes, Skipped
+from ledger.formats import clean, each
+from ledger.formats.base import Draft, File, Notes, Skipped, alone
 from ledger.formats.nodes import Kind, Node
 from ledger.formats.tree import Tree
 
 name = "chatgpt"
+home = re.compile(r"(.*/)?conversations([-_ .]?\d+)?\.json", re.IGNORECASE)
+together = alone
 
 Raw = dict[str, Any]
 _NODE_KEYS = frozenset({"message", "parent", "children"})
@@ -35,73 +37,34 @@ def looks_like(sample: object) -> bool:
     return any(isinstance(node, dict) and _NODE_KEYS & node.keys() for node in mapping.values())
 
 
-def drafts(elements: Iterable[Element | Broken]) -> Iterator[Draft | Skipped]:
+def drafts(files: Sequence[File]) -> Iterator[Draft | Skipped]:
     """Read each conversation; one that does not read is skipped, and the next one is read."""
-    for number, element in enumerate(elements, 1):
-        what = f"conversation {number}"
-        if isinstance(element, Broken):
-            yield Skipped(what, f"{element.reason} (at byte {element.at})")
-            continue
-        notes = Notes()
-        try:
-            value = _decoded(element.raw, notes)
-        except (ValueError, RecursionError) as error:
-            yield Skipped(what, f"not readable as JSON: {error} (it begins at byte {element.at})")
-            continue
-        yield _draft(value, element.raw, what, notes)
+    return each.conversations(files, _draft)
 
 
-def _draft(value: Any, raw: bytes, what: str, notes: Notes) -> Draft | Skipped:
+def _draft(value: Any, raw: bytes, what: str, notes: Notes) -> Iterator[Draft | Skipped]:
     if not isinstance(value, dict):
-        return Skipped(what, "not an object")
-    title = value.get("title")
-    title = clean.text(title, notes) if isinstance(title, str) and title.strip() else None
+        yield Skipped(what, "not an object")
+        return
+    title = each.title(value.get("title"), notes)
     what = f"{what} {title!r}" if title else what
     if not isinstance(value.get("mapping"), dict):
-        return Skipped(what, "it has no `mapping` of messages")
+        yield Skipped(what, "it has no `mapping` of messages")
+        return
     nodes = _nodes(value, notes)
-    source_id = _conversation_id(value, nodes)
+    source_id = each.source_id(nodes, value.get("conversation_id"), value.get("id"))
     tree = Tree(nodes, format=name, conversation=source_id, notes=notes, pair=messages.paired)
-    if not tree.turns:
-        return Skipped(what, "it has no message of a user or an answer")
-    return Draft(
+    current = value.get("current_node")
+    yield each.draft(
         format=name,
         source_id=source_id,
         title=title,
-        turns=tree.turns,
-        current=_current(value, tree, notes),
+        tree=tree,
+        current=each.turn_at(current, tree, notes) if isinstance(current, str) else None,
         raw=raw,
         notes=notes,
+        what=what,
     )
-
-
-def _decoded(raw: bytes, notes: Notes) -> Any:
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        text = raw.decode(errors="replace")
-        notes.counts["conversations with bytes that are not UTF-8, replaced by U+FFFD"] += 1
-    return json.loads(text)
-
-
-def _conversation_id(value: Raw, nodes: list[Node]) -> str:
-    """Return the conversation's id; without one, that of its oldest prompt, which never changes."""
-    for key in ("conversation_id", "id"):
-        given = value.get(key)
-        if isinstance(given, str | int) and not isinstance(given, bool) and given != "":
-            return clean.record_id(str(given))
-    prompts = [node for node in nodes if node.kind == "prompt"] or nodes
-    timed = [node for node in prompts if node.created] or prompts
-    oldest = min(timed, key=lambda n: (str(n.created), n.id), default=None)
-    return f"of-{oldest.id}" if oldest else "of-nothing"
-
-
-def _current(value: Raw, tree: Tree, notes: Notes) -> str | None:
-    given = value.get("current_node")
-    found = tree.turn_at(clean.record_id(given)) if isinstance(given, str) else None
-    if isinstance(given, str) and found is None:
-        notes.counts["current messages that are not there"] += 1
-    return found
 
 
 # -- nodes -----------------------------------------------------------------------------------------
@@ -111,7 +74,9 @@ def _nodes(value: Raw, notes: Notes) -> list[Node]:
     default = value.get("default_model_slug")
     model = clean.text(default, notes) if isinstance(default, str) and default else None
     nodes = []
-    ranks = _ranks(value["mapping"])
+    ranks = each.ranks(
+        {key: parts.of(value["mapping"], key).get("children") for key in value["mapping"]}
+    )
     for key, raw in value["mapping"].items():
         if not isinstance(raw, dict):
             notes.counts["nodes that are no object left out"] += 1
@@ -120,17 +85,6 @@ def _nodes(value: Raw, notes: Notes) -> list[Node]:
         node.rank = ranks.get((node.parent, node.id))
         nodes.append(node)
     return nodes
-
-
-def _ranks(mapping: Raw) -> dict[tuple[str | None, str], int]:
-    """Return the place of each child in its parent's list, where that lists it."""
-    ranks: dict[tuple[str | None, str], int] = {}
-    for key, raw in mapping.items():
-        children = raw.get("children") if isinstance(raw, dict) else None
-        for place, child in enumerate(children if isinstance(children, list) else []):
-            if isinstance(child, str):
-                ranks.setdefault((clean.record_id(key), clean.record_id(child)), place)
-    return ranks
 
 
 def _node(key: str, raw: Raw, notes: Notes, default: str | None) -> Node:

@@ -6,14 +6,17 @@ without end). The source's own bytes are kept beside, so here the nearest exact 
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 from datetime import datetime
 from typing import Any
 
+from ledger.formats import deep
 from ledger.formats.base import Notes
 from ledger.records import times, values
 
+NOT_UTF8 = "records with bytes that are not UTF-8, replaced by U+FFFD"
 SURROGATES = "lone surrogates replaced by U+FFFD"
 _NUMBERS = "numbers that are not exact in JSON kept as text"
 _DEEP = "values nested too deep replaced by a note"
@@ -22,6 +25,19 @@ _LONE = re.compile("[\ud800-\udfff]")
 _DEPTH = 100
 _MILLISECONDS_FROM = 1e11
 """Unix times above this (the year 5138 in seconds) are in milliseconds."""
+
+
+def decoded(raw: bytes, notes: Notes) -> Any:
+    """Read the bytes of a JSON value, however deep; what is not UTF-8 in them becomes U+FFFD.
+
+    Raises: ValueError: they are none.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode(errors="replace")
+        notes.counts[NOT_UTF8] += 1
+    return deep.loads(text)
 
 
 def text(value: str, notes: Notes) -> str:
@@ -40,13 +56,15 @@ def record_id(value: str) -> str:
 
 
 def value(item: Any, notes: Notes, depth: int = 0) -> Any:
-    """Return a decoded JSON value as one that may be stored."""
+    """Return a decoded JSON value, or what a database has, as one that may be stored."""
     if isinstance(item, str):
         return text(item, notes)
     if isinstance(item, bool) or item is None:
         return item
     if isinstance(item, int | float):
         return _number(item, notes)
+    if isinstance(item, bytes):
+        return {"base64": base64.b64encode(item).decode()}
     if depth >= _DEPTH:
         notes.counts[_DEEP] += 1
         return "(nested too deep; the source's own record has it)"

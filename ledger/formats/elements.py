@@ -1,26 +1,29 @@
 """The top-level values of a JSON file, one at a time, each as its own bytes. Pure.
 
-A file is a list of values, one object, or `{"conversations": [...]}`. Only brackets and strings are
-followed, so memory holds one element, not the file, and an element that is not JSON inside costs
-itself alone. What is not well nested ends the reading with a `Broken` that names the byte; the
-elements before it have been handed out.
+A file is a list of values, one object, `{"conversations": [...]}`, or objects one a line (`jsonl`).
+Only brackets and strings are followed, so memory holds one element, not the file, and an element
+that is not JSON inside costs itself alone. What is not well nested ends the reading with a `Broken`
+that names the byte; the elements before it have been handed out.
 
 No byte of a multi-byte UTF-8 sequence looks like a quote, a backslash or a bracket, so bytes do.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from ledger.formats import jsonl
 from ledger.formats.base import Broken, Element
 
 LIMIT_BYTES = 2 << 30
 """No element may be larger: a quote that is never closed must not swallow the memory."""
 
-_BOM = b"\xef\xbb\xbf"
 _SPACE = b" \t\r\n"
 _WRAPPER = b'"conversations"'
+_MESSAGE = re.compile(rb'\s*\{\s*"(from|value)"')
+"""How a message begins: an object whose `conversations` are messages is one conversation."""
 _SHORT = 64
 """A string cut by the end of the data is looked at again when it is no longer than this, so that
 the wrapper's key is seen whole; a longer one is followed piece by piece."""
@@ -38,10 +41,35 @@ def split(chunks: Iterable[bytes], *, limit_bytes: int = LIMIT_BYTES) -> Iterato
     Args: chunks: the bytes of the file, cut anywhere. An element is its own bytes without the white
     space around it; whether they are JSON is for the reader of the element to say.
     """
+    pieces = iter(chunks)
+    head = b""
+    verdict = None
+    while verdict is None:
+        piece = next(pieces, None)
+        head += piece or b""
+        verdict = jsonl.begins(head, whole=piece is None)
+    pieces = itertools.chain([head], pieces)
+    if verdict:
+        at = len(jsonl.BOM) if head.startswith(jsonl.BOM) else 0
+        yield from jsonl.split(_from(pieces, at), at=at, limit_bytes=limit_bytes)
+    else:
+        yield from _nested(pieces, limit_bytes)
+
+
+def _from(pieces: Iterator[bytes], at: int) -> Iterator[bytes]:
+    yield next(pieces)[at:]
+    yield from pieces
+
+
+def _nested(pieces: Iterator[bytes], limit_bytes: int) -> Iterator[Element | Broken]:
     splitter = _Splitter(limit_bytes)
-    for chunk in chunks:
-        yield from splitter.feed(chunk)
+    for piece in pieces:
+        yield from splitter.feed(piece)
         if splitter.broken:
+            return
+        if (more := splitter.more_lines()) is not None:
+            rest = itertools.chain([more.raw], pieces)
+            yield from jsonl.split(rest, at=more.at, limit_bytes=limit_bytes)
             return
     yield from splitter.finish()
 
@@ -62,6 +90,8 @@ class _Splitter:
         self._start: int | None = None
         """Where in `_data` the element begins; None outside any."""
         self._after_comma = False
+        self._may_be_whole = False
+        """Whether nothing of a wrapper was handed out yet: it stands in `_data` from its beginning."""
         self._in_string = False
         self._last = b""
         """The token before, to know the wrapper's key when its list opens."""
@@ -95,12 +125,22 @@ class _Splitter:
                 reason += f", inside the value that begins at byte {self._base + self._start}"
             yield self._break(len(self._data), reason)
 
+    def more_lines(self) -> Element | None:
+        """Return what stands on the lines below one object, which then was the first of many."""
+        if not self._done or self._level:
+            return None
+        after = bytes(self._data)
+        gap = after[: len(after) - len(after.lstrip(_SPACE))]
+        if len(gap) == len(after) or b"\n" not in gap:
+            return None
+        return Element(after, self._base)
+
     # -- the beginning and the end
 
     def _begin(self, at_end: bool) -> Broken | None:
-        if len(self._data) < len(_BOM) and not at_end:
+        if len(self._data) < len(jsonl.BOM) and not at_end:
             return None
-        skipped = len(_BOM) if self._data.startswith(_BOM) else 0
+        skipped = len(jsonl.BOM) if self._data.startswith(jsonl.BOM) else 0
         text = self._data[skipped:].lstrip(_SPACE)
         if not text and not at_end:
             return None
@@ -116,11 +156,12 @@ class _Splitter:
     def _after(self) -> Iterator[Broken]:
         """Let go of what is not needed any more, and look for text that does not belong there."""
         if self._done:
-            rest = self._data[self._at :].lstrip(_SPACE)
-            if rest:
+            self._drop(self._at)
+            rest = self._data.lstrip(_SPACE)
+            if rest and self.more_lines() is None:
                 yield self._break(len(self._data) - len(rest), "there is more after its end")
-                return
-            self._drop(len(self._data))
+            elif self._level:
+                self._drop(len(self._data))
         elif self._start is None:
             self._drop(self._at)
         elif len(self._data) - self._start > self._limit:
@@ -183,6 +224,7 @@ class _Splitter:
             elif token == b"[" and not self._level and depth == 1 and before == _WRAPPER:
                 self._level = 2
                 self._start = self._at
+                self._may_be_whole = True
             return None
         if token in _OPENED_BY:
             return self._close(token)
@@ -201,11 +243,16 @@ class _Splitter:
         if len(self._open) != self._level - 1 or self._start is None:
             return None
         element = self._element(self._at - 1, None)
-        return element if element.raw or self._after_comma else None
+        return element if element is None or element.raw or self._after_comma else None
 
-    def _element(self, end: int, next_start: int | None) -> Element:
+    def _element(self, end: int, next_start: int | None) -> Element | None:
+        """Return an element; None when it shows that the object around it is one, and no wrapper."""
         start = self._start or 0
         text = bytes(self._data[start:end])
+        if self._may_be_whole and _MESSAGE.match(text):
+            self._level, self._start, self._may_be_whole = 0, 0, False
+            return None
+        self._may_be_whole = False
         at = self._base + start + len(text) - len(text.lstrip(_SPACE))
         self._start = next_start
         self._drop(end if next_start is None else next_start)

@@ -18,14 +18,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ledger.errors import ConversationIdInvalid, ImportInvalid
-from ledger.formats.base import Broken, Element, Exported, Skipped
+from ledger.formats.base import Broken, Exported, File, Skipped, alone
 from ledger.records import ids
 
 name = "turn-ledger"
+home = None
+together = alone
 VERSION = 1
 _MARK = "turn_ledger_export"
 
@@ -40,17 +42,18 @@ def begins(data: bytes) -> bool:
     return data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b'{"%b"' % _MARK.encode())
 
 
-def drafts(elements: Iterable[Element | Broken]) -> Iterator[Exported | Skipped]:
+def drafts(files: Sequence[File]) -> Iterator[Exported | Skipped]:
     """Read each document; one that does not read is skipped, and the next one is read."""
-    for number, element in enumerate(elements, 1):
-        what = f"export {number}"
-        if isinstance(element, Broken):
-            yield Skipped(what, f"{element.reason} (at byte {element.at})")
-            continue
-        try:
-            yield load(element.raw, source=what)
-        except ImportInvalid as error:
-            yield Skipped(error.source, error.reason)
+    for file in files:
+        for number, element in enumerate(file.elements(), 1):
+            what = f"{file.name}: export {number}"
+            if isinstance(element, Broken):
+                yield Skipped(what, f"{element.reason} (at byte {element.at})")
+                continue
+            try:
+                yield load(element.raw, source=what)
+            except ImportInvalid as error:
+                yield Skipped(error.source, error.reason)
 
 
 def dump(conversation: str, raw_log: bytes, blobs: Mapping[str, bytes]) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from ledger.formats.converting import Line, Losses, Part, Placed, Read
-from ledger.records.messages import Message
+from ledger.records.messages import Message, modality_of
 from ledger.records.values import REFERENCE
 
 _DATA = re.compile(r"data:([^;,]+);base64,([A-Za-z0-9+/]*={0,2})")
@@ -93,10 +93,22 @@ def _outlined(part: dict[str, Any], blobs: dict[str, bytes]) -> dict[str, Any]:
         return part
     if base64.b64encode(found).decode() != data[1]:
         return part
-    sha256 = hashlib.sha256(found).hexdigest()
-    blobs[sha256] = found
-    reference = {"sha256": sha256, "media_type": data[0], "size": len(found)}
-    if part.get("name"):
-        reference["name"] = part["name"]
+    kept = blob_part(found, data[0], blobs, name=part.get("name"))
     rest = {key: value for key, value in part.items() if key not in ("uri", "name")}
-    return {**rest, "type": "blob", "mime_type": data[0], "content": {REFERENCE: reference}}
+    return {**rest, **kept, "modality": part["modality"]}
+
+
+def blob_part(
+    data: bytes, mime_type: str, blobs: dict[str, bytes], *, name: str | None = None
+) -> dict[str, Any]:
+    """Return the part that names bytes which are to be kept, and put them among the others."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    blobs[sha256] = data
+    reference = {"sha256": sha256, "media_type": mime_type, "size": len(data)}
+    named = {"name": name} if name else {}
+    return {
+        "type": "blob",
+        "modality": modality_of(mime_type),
+        "mime_type": mime_type,
+        "content": {REFERENCE: {**reference, **named}},
+    }

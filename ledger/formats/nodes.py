@@ -31,11 +31,15 @@ class Node:
     created: datetime | None = None
     updated: datetime | None = None
     text: str = ""
-    """What the user says, or what is said back."""
+    """What the user says, or what is said back, in a step also on the way to an answer."""
     messages: list[Message] = field(default_factory=list)
     model: str | None = None
+    usage: dict[str, int] | None = None
+    """The token counts of this record alone."""
     cut: str | None = None
     """Why this record is not whole: `length`, `in_progress`, ...; None when it is."""
+    closed: bool = False
+    """Whether a step ended its turn: nothing will answer it any more, since the user stopped it."""
 
 
 def mended(nodes: Iterable[Node], notes: Notes) -> dict[str, Node]:

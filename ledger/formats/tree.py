@@ -9,7 +9,8 @@ own; every path through it is a turn:
 
 Structure comes from parent pointers alone. Records that are no part of the talk are walked through,
 and what stands below them hangs on the nearest kept record above. Prompts that follow each other
-with no answer between are one input: an unanswered prompt has nothing to continue from.
+with no answer between are one input: an unanswered prompt has nothing to continue from. Steps without
+an answer are none, unless somebody closed the turn: the user went on below them, or stopped them.
 
 **Which record names a path** ("the first record of the answer path that no sibling turn shares").
 Where paths part, the oldest way on keeps the records above it as its own, and each younger one
@@ -75,6 +76,8 @@ class _Asides:
 
 
 Pair = Callable[[list[Message]], list[Message]]
+Identify = Callable[[Node | None, str | None], str]
+"""Makes the id of a turn from its prompt and the name of its answer path, as `turn_id` does."""
 
 
 class Tree:
@@ -82,15 +85,24 @@ class Tree:
 
     Args: nodes: in the order of the source; ids that come twice, parents that are not there and
     circles are mended, with a note. pair: gives tool results the ids of their calls, in the
-    messages of one turn.
+    messages of one turn. identify: makes the ids of turns, where the source's ids of records hold
+    in more than one conversation; default: they hold in this one.
     """
 
     def __init__(
-        self, nodes: Iterable[Node], *, format: str, conversation: str, notes: Notes, pair: Pair
+        self,
+        nodes: Iterable[Node],
+        *,
+        format: str,
+        conversation: str,
+        notes: Notes,
+        pair: Pair = list,
+        identify: Identify | None = None,
     ) -> None:
         self._format = format
         self._conversation = conversation
         self._pair = pair
+        self._identify = identify or self._id
         self._at: dict[str, _Kept | None] = {}
         by_id = mended(nodes, notes)
         kept = list(self._keep(by_id))
@@ -104,6 +116,10 @@ class Tree:
         while kept is not None and kept.turn is None:
             kept = kept.way_on
         return kept.turn if kept is not None else None
+
+    def _id(self, user: Node | None, name: str | None) -> str:
+        made_of = (user.id, name, user.created) if user else (None, name, None)
+        return turn_id(self._format, self._conversation, *made_of)
 
     # -- what is kept
 
@@ -138,7 +154,7 @@ class Tree:
             elif prompts := end.prompts:
                 named_above = end.way_on is not None and end.way_on.node.kind == "prompt"
                 yield self._turn(end, end.name if named_above else _oldest(prompts).node.id)
-            elif not end.below and end.answered:
+            elif not end.below and (end.answered or end.node.closed):
                 yield self._turn(end, end.name)
             elif not end.below and attempts.get(end) is None:
                 yield self._turn(end, None)
@@ -150,13 +166,7 @@ class Tree:
         prompts, path = _way(end)
         top = prompts[0] if prompts else path[0]
         user = prompts[-1].node if prompts else None
-        end.turn = turn_id(
-            self._format,
-            self._conversation,
-            user.id if user else None,
-            name,
-            user.created if user else None,
-        )
+        end.turn = self._identify(user, name)
         nodes = [kept.node for kept in path]
         return DraftTurn(
             id=end.turn,
@@ -165,7 +175,7 @@ class Tree:
             outputs={"result": _joined(nodes)} if name is not None else None,
             state="done" if name is not None else "abandoned",
             model=_last(node.model for node in nodes),
-            usage=None,
+            usage=_usage(path, name),
             messages_in=_messages(prompts),
             messages_out=self._pair(_messages(path)),
             source=self._source(prompts, path, user),
@@ -224,7 +234,7 @@ def _attempts(kept: list[_Kept], notes: Notes) -> dict[_Kept, _Kept | None]:
     """
     by_prompt: dict[_Kept, list[_Kept]] = {}
     for one in kept:
-        if not one.below and one.node.kind == "step" and not one.answered:
+        if not one.below and one.node.kind == "step" and not (one.answered or one.node.closed):
             prompt = one.above
             while prompt is not None and prompt.node.kind != "prompt":
                 prompt = prompt.above
@@ -274,7 +284,12 @@ def _messages(path: list[_Kept]) -> list[Message]:
 
 
 def _joined(path: list[Node]) -> str:
-    """Join what was said back; a piece that only ran out of room goes on without a gap."""
+    """Join what was said back; a piece that only ran out of room goes on without a gap.
+
+    Without an answer it is what was said last on the way to one.
+    """
+    if not any(node.kind == "answer" for node in path):
+        return _last(node.text for node in path) or ""
     out = ""
     whole = True
     for node in path:
@@ -282,6 +297,19 @@ def _joined(path: list[Node]) -> str:
             out += ("\n\n" if out and whole else "") + node.text
             whole = node.cut != "length"
     return out
+
+
+def _usage(path: list[_Kept], name: str | None) -> dict[str, int] | None:
+    """Add up what the turn's own records have used: those that no older turn shares.
+
+    They are the records its name stands for; a path that is named by the prompt below has none.
+    """
+    named = name if name is not None or not path else path[-1].name
+    total: dict[str, int] = {}
+    for kept in path:
+        for key, count in (kept.node.usage or {}).items() if kept.name == named else ():
+            total[key] = total.get(key, 0) + count
+    return total or None
 
 
 def _cut(path: list[Node]) -> str | None:

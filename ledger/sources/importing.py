@@ -9,30 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ledger.errors import ImportInvalid, LedgerError
 from ledger.formats import merge_json
-from ledger.formats.base import Draft, DraftTurn, Exported, Report, Skipped
-from ledger.records import ids, kinds, times, values
+from ledger.formats.base import Draft, Exported, Report, Skipped
+from ledger.records import ids, times, values
 from ledger.records.kinds import NewRecord, new
-from ledger.sources import files
+from ledger.sources import drafts, files, seen
 from ledger.sources.media import Media
 from ledger.stores.memory import MemoryStore
 from ledger.stores.resolve import store_for
-from ledger.turns import commands, content, programs
+from ledger.turns import content
 from ledger.turns.attachments import Attachment
 from ledger.turns.log import Log
 from ledger.turns.programs import ANSWER
 from ledger.turns.world import SYSTEM, World
 from ledger.views import History
-
-IMPORTED = "import"
-"""The entry kind that says what an import left: its source, its raw records, where the head was."""
-TURN_FIELDS = ({"message": ""}, {programs.ANSWER: ""})
-"""What every imported turn is made of: text, and text."""
 
 Progress = Callable[[str, Report], None]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -78,14 +72,37 @@ def _import_path(
     progress: Progress | None,
     world: World,
 ) -> None:
-    for source in files.find(path):
-        for item in source.items:
-            if isinstance(item, Skipped):
-                report.notes.skipped.append(item)
-                continue
-            name = _import_one(store, item, source.media, report, world)
-            if progress is not None:
-                progress(name, report)
+    sources = list(files.find(path))
+    report.files += sum(len(source.files) for source in sources)
+    with seen.Seen(store) as known:
+        for source in sources:
+            for name in _import_source(store, source, known, report, world):
+                if progress is not None:
+                    progress(name, report)
+            report.files_read += len(source.files)
+
+
+def _import_source(
+    store: Any, source: files.Source, known: seen.Seen, report: Report, world: World
+) -> Iterator[str]:
+    """Import what files hold, unless they are as they were at an import before."""
+    stamp = seen.stamp(source)
+    if (before := known.of(stamp)) is not None:
+        report.conversations_known += len(before)
+        report.turns_known += sum(before.values())
+        yield from before
+        return
+    turns: dict[str, int] = {}
+    skipped = len(report.notes.skipped)
+    for item in source.items:
+        if isinstance(item, Skipped):
+            report.notes.skipped.append(item)
+            continue
+        name, held = _import_one(store, item, source.media, report, world)
+        turns[name] = turns.get(name, 0) + held
+        yield name
+    if len(report.notes.skipped) == skipped and not any(file.growing for file in source.files):
+        known.add(stamp, turns)
 
 
 def conversation_id(draft: Draft) -> str:
@@ -99,8 +116,11 @@ def conversation_id(draft: Draft) -> str:
 
 def _import_one(
     store: Any, item: Draft | Exported, media: Media, report: Report, world: World
-) -> str:
-    """Import one conversation whole; what is wrong with it is its own and goes into the report."""
+) -> tuple[str, int]:
+    """Import one conversation whole; what is wrong with it is its own and goes into the report.
+
+    Returns: its id, and how many turns the source has of it.
+    """
     name = item.conversation if isinstance(item, Exported) else conversation_id(item)
     try:
         if isinstance(item, Exported):
@@ -115,12 +135,12 @@ def _import_one(
         if error.code.startswith("store-"):
             raise
         report.notes.skipped.append(Skipped(f"conversation {name}", error.message()))
-        return name
+        return name, 0
     report.conversations += bool(added)
     report.conversations_known += not added
     report.turns += added
     report.turns_known += known
-    return name
+    return name, added + known
 
 
 # -- our own JSON ----------------------------------------------------------------------------------
@@ -204,119 +224,15 @@ def _import_draft(
         history = log.read()
         lacking = [turn for turn in draft.turns if turn.id not in history]
         given = media.take_in(lacking, lambda found: log.keep([found]), draft.notes)
-    raw = None if blobs is None else _reference(draft.raw)
-    added: list[DraftTurn] = []
+    found = drafts.Addition([], [], [])
 
     def decide(history: History) -> list[NewRecord]:
-        added[:] = [turn for turn in draft.turns if turn.id not in history]
-        out = records(history, draft, added, raw, world.now())
-        if out and blobs is not None:
-            blobs.put(draft.raw)
-        return out
+        nonlocal found
+        found = drafts.addition(history, draft, keeps_bytes=blobs is not None, now=world.now())
+        if blobs is not None:
+            for data in found.blobs:
+                blobs.put(data)
+        return found.records
 
     log.append(decide, given)
-    return len(added), len(draft.turns) - len(added)
-
-
-def records(
-    history: History,
-    draft: Draft,
-    added: list[DraftTurn],
-    raw: dict[str, Any] | None,
-    now: datetime,
-) -> list[NewRecord]:
-    """Return what an import appends to a history; nothing when it has all of it."""
-    last = _last_import(history)
-    moved, left = _head(history, draft, added, last)
-    if not added and moved is None:
-        return []
-    at = times.to_text(now)
-    program = programs.recorded(*TURN_FIELDS)
-    out: list[NewRecord] = []
-    if added and program.version not in history.programs:
-        out.append(new("program", at, **program.keys()))
-    parents = {turn.id: turn.parent for turn in draft.turns}
-    for turn in added:
-        out += _turn(turn, parents, program, at)
-    if moved is not None:
-        out.append(new("head", at, turn=moved))
-    if draft.title and draft.title != last.get("title"):
-        out += commands.entry(commands.OWN, commands.TITLE, draft.title, now=now)
-    data = {
-        "format": draft.format,
-        "conversation": draft.source_id,
-        "title": draft.title or None,
-        "head": left,
-        "raw": raw,
-        "notes": dict(draft.notes.counts),
-    }
-    return out + commands.entry(commands.OWN, IMPORTED, data, now=now)
-
-
-def _turn(
-    turn: DraftTurn, parents: dict[str, str | None], program: programs.Description, at: str
-) -> list[NewRecord]:
-    saw = _saw(turn.parent, parents)
-    sent = new(
-        "turn",
-        at,
-        turn=turn.id,
-        parent=turn.parent,
-        program=program.version,
-        inputs=turn.inputs,
-        saw=saw,
-        messages=turn.messages_in,
-        source=turn.source,
-    )
-    ended = new(
-        "ended",
-        at,
-        turn=turn.id,
-        state=turn.state,
-        saw=saw,
-        attempt=1,
-        outputs=turn.outputs,
-        value=None if turn.outputs is None else turn.outputs.get(programs.ANSWER),
-        model=turn.model,
-        usage=turn.usage or {},
-        messages=turn.messages_out,
-    )
-    return [sent, ended]
-
-
-def _saw(parent: str | None, parents: dict[str, str | None]) -> list[dict[str, Any]]:
-    """An imported turn was shown its whole branch; the record says so in at most two entries."""
-    if parent is None:
-        return []
-    whole = [{"saw_of": parent}] if parents.get(parent) is not None else []
-    return [*whole, {"call": parent}]
-
-
-def _head(
-    history: History, draft: Draft, added: list[DraftTurn], last: dict[str, Any]
-) -> tuple[str | None, str | None]:
-    """Return where a `head` record must point (None: no record), and where an import left the head.
-
-    The head follows the source's current turn until somebody moves it. New turns are records after
-    the head, so where they must not move it, a `head` record says where it was.
-    """
-    before = history.head
-    after = added[-1].id if added else before
-    if before is not None and before != last.get("head"):
-        return (before if added else None), last.get("head")
-    left = draft.current if draft.current is not None else after
-    return (left if left != after else None), left
-
-
-def _last_import(history: History) -> dict[str, Any]:
-    for entry in reversed(history.entries(commands.OWN, IMPORTED)):
-        data = kinds.payload(entry.data, entry.seq)
-        if isinstance(data, dict):
-            return data
-    return {}
-
-
-def _reference(data: bytes) -> dict[str, Any]:
-    """Name bytes that are kept as an attachment."""
-    digest = hashlib.sha256(data).hexdigest()
-    return {"$attachment": {"sha256": digest, "media_type": "application/json", "size": len(data)}}
+    return len(found.turns), len(draft.turns) - len(found.turns)

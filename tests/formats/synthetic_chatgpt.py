@@ -7,6 +7,7 @@ from typing import Any
 
 from ledger.formats import chatgpt
 from ledger.formats.base import Draft, DraftTurn, Element, Skipped
+from tests.formats.given import Given
 
 Raw = dict[str, Any]
 START = 1_700_000_000.0
@@ -76,7 +77,7 @@ class Talk:
 
 def read(value: Any) -> Draft | Skipped:
     """Read one conversation."""
-    (found,) = chatgpt.drafts([Element(json.dumps(value).encode(), 0)])
+    (found,) = chatgpt.drafts([Given([Element(json.dumps(value).encode(), 0)])])
     return found
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ledger.formats.base import Notes, Report, Skipped, turn_id
+from ledger.formats.base import MOST_TOLD, Notes, Report, Skipped, turn_id
 from ledger.records import ids
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -57,3 +57,17 @@ def test_a_report_says_all_that_happened():
         "circles of parents cut: 1",
     ] == report.lines()
     assert ["imported 0 conversations, 0 turns"] == Report().lines()
+
+
+def test_many_skipped_for_one_reason_are_told_in_short():
+    """Of a thousand files that were skipped for one reason a report names ten, and counts the rest."""
+    report = Report()
+    report.notes.skipped = [Skipped(f"file {n}", "empty") for n in range(1000)]
+    report.notes.skipped.append(Skipped("other", "broken"))
+
+    lines = report.lines()
+
+    assert len(lines) == 1 + MOST_TOLD + 2
+    assert "skipped 990 more: empty" in lines
+    assert "skipped other: broken" in lines
+    assert len(report.to_dict()["skipped"]) == 1001

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ledger.formats import chatgpt, chatgpt_parts, clean
 from ledger.formats.base import Broken, Draft, Element, Skipped
 from ledger.records import ids, values
+from tests.formats.given import Given
 from tests.formats.synthetic_chatgpt import START, Talk, answer, read, shape
 
 
@@ -660,10 +661,10 @@ def test_raw_is_the_sources_own_bytes():
     """The source's record is kept byte for byte, however it is spelled."""
     raw = b' {"mapping" : ' + json.dumps(straight().mapping, indent=3).encode() + b', "id":"x"}'
 
-    (draft,) = chatgpt.drafts([Element(raw, 5)])
+    (draft,) = chatgpt.drafts([Given([Element(raw, 5)])])
 
     assert isinstance(draft, Draft)
-    assert raw == draft.raw
+    assert (raw,) == draft.raw
 
 
 # -- a bad one never loses the file ----------------------------------------------------------------
@@ -677,11 +678,13 @@ def test_bad_conversations_are_skipped_and_the_next_is_read():
     bad = [b"", b"{", b"[]", b"7", b"{}", corrupt, nothing, b"[" * 10_000, b"\xff\xfe"]
 
     found = list(
-        chatgpt.drafts([*(Element(b, 9) for b in bad), Element(good, 9), Broken(12, "cut")])
+        chatgpt.drafts(
+            [Given([*(Element(b, 9) for b in bad), Element(good, 9), Broken(12, "cut")])]
+        )
     )
 
     assert [Skipped] * len(bad) + [Draft, Skipped] == [type(one) for one in found]
-    assert "conversation 6 'Gone'" == found[5].what
+    assert "given.json: conversation 6 'Gone'" == found[5].what
     assert "cut (at byte 12)" == found[-1].reason
 
 
@@ -689,7 +692,7 @@ def test_bytes_that_are_not_utf8_are_replaced_and_counted():
     """A conversation with a broken byte in a text is read, with a note."""
     raw = json.dumps(straight().value()).encode().replace(b"answer a1", b"answer \xff")
 
-    (draft,) = chatgpt.drafts([Element(raw, 0)])
+    (draft,) = chatgpt.drafts([Given([Element(raw, 0)])])
 
     assert isinstance(draft, Draft)
     assert "answer \ufffd" == answer(draft.turns[0])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.formats import jsonl
 from ledger.formats.base import Broken, Element
 from ledger.formats.elements import split
 
@@ -125,8 +126,62 @@ def test_a_quote_that_is_never_closed_is_bounded():
     assert "10,000" in last.reason
 
 
+OBJECTS = st.lists(st.dictionaries(st.text(), VALUES, min_size=1), min_size=2, max_size=5)
+
+
+@given(
+    OBJECTS, st.lists(st.integers(0, 10**6)), st.booleans(), st.sampled_from(["\n", "\r\n", "\n\n"])
+)
+def test_objects_one_a_line_are_elements(values, places, escaped, end):
+    """A file of lines gives each line's value, byte for byte, blank lines or not, wherever cut."""
+    lines = [json.dumps(value, ensure_ascii=escaped) for value in values]
+    data = end.join(lines).encode(errors="surrogatepass") + b"\n"
+
+    found = elements(data, places)
+
+    assert values == [json.loads(one.raw.decode(errors="surrogatepass")) for one in found]
+    assert all(data[one.at : one.at + len(one.raw)] == one.raw for one in found)
+
+
+@given(st.integers(0, 3), st.sampled_from([b'{"a": "cut', b"\0\0\0", b"hello", b"}", b'{"a": 1']))
+def test_a_bad_line_costs_itself_alone(place, bad):
+    """A line that is cut, empty of sense or never closed loses no other line."""
+    lines = [b'{"n": %d}' % n for n in range(3)]
+    lines.insert(place, bad)
+
+    assert lines == [one.raw for one in elements(b"\xef\xbb\xbf" + b"\n".join(lines))]
+
+
+def test_a_first_line_without_end_in_sight_is_followed_by_its_brackets():
+    """A first line that is longer than what is looked at is read as an object; lines follow it."""
+    first = json.dumps({"image": "x" * jsonl.HEAD_BYTES}).encode()
+    lines = [first, b'{"n": 1}', b"{bad", b'{"n": 2}']
+
+    assert lines == [one.raw for one in elements(b"\n".join(lines), [*range(0, 10**6, 9999)])]
+
+
+def test_a_line_without_end_is_bounded():
+    """A line over the limit ends the reading instead of the memory."""
+    *_, last = split([b'{"a": 1}\n{"b": "'] + [b"x" * 1000] * 1000, limit_bytes=10_000)
+
+    assert isinstance(last, Broken)
+    assert "10,000" in last.reason
+
+
 def test_depth_costs_no_stack():
     """Nesting far beyond any interpreter's stack is followed."""
     data = b"[" + b"[" * 200_000 + b"]" * 200_000 + b"]"
 
     assert [data[1:-1]] == [one.raw for one in elements(data)]
+
+
+@given(st.lists(st.integers(0, 10**6)), st.sampled_from(["from", "value"]))
+def test_an_object_whose_conversations_are_messages_is_one_value(places, key):
+    """It is no wrapper: nothing of what stands beside the messages is lost, wherever it is cut."""
+    value = {"id": 1, "conversations": [{key: "a"}, {key: "b"}], "system": "c"}
+    data = json.dumps(value).encode()
+
+    assert [data] == [one.raw for one in elements(data, places)]
+    assert [b'{"x": 1}', b'{"from": 1}'] == [
+        one.raw for one in elements(b'{"conversations": [{"x": 1}, {"from": 1}]}', places)
+    ]

@@ -14,6 +14,7 @@ from ledger.errors import ImportInvalid
 from ledger.formats import export_json
 from ledger.formats.base import Element, Exported, Skipped
 from ledger.formats.elements import split
+from tests.formats.given import Given
 
 LINES = st.one_of(
     st.binary(max_size=40),
@@ -92,7 +93,7 @@ def test_documents_are_a_format_like_any_other():
     assert export_json.looks_like(json.loads(good))
     assert not export_json.looks_like({"mapping": {}})
 
-    found = list(export_json.drafts([Element(b"{}", 0), Element(good, 3)]))
+    found = list(export_json.drafts([Given([Element(b"{}", 0), Element(good, 3)])]))
 
     assert [Skipped, Exported] == [type(one) for one in found]
 

@@ -239,3 +239,43 @@ def test_unanswered_attempts_are_one_turn():
     assert ["u", "s0"] == turn.source["records"]
     assert {turn.id} == {tree.turn_at(f"s{i}") for i in range(3)}
     assert 2 == sum(notes.counts.values())
+
+
+@given(plans(), st.integers(0, 9))
+def test_every_record_is_counted_in_one_turn(plan, seed):
+    """Whatever paths share, what each record has used is counted once, in whatever order they come."""
+    nodes = plan.nodes(seed)
+    for node in nodes:
+        node.usage = {"output_tokens": 1}
+
+    turns = fold(nodes).turns
+
+    told = {record for turn in turns for record in paths(turn)[1]}
+    assert len(told) == sum((turn.usage or {}).get("output_tokens", 0) for turn in turns)
+
+
+def test_a_step_that_was_stopped_ends_its_turn():
+    """Steps that the user stopped are a whole turn: what follows later gives it no other id."""
+    nodes = [Node("p", None, "prompt", text="do"), Node("s", "p", "step", cut="interrupted")]
+    nodes[1].closed = True
+    (stopped,) = fold([replace(node) for node in nodes]).turns
+
+    first, second = fold([*nodes, Node("q", "s", "prompt", text="more")]).turns
+
+    assert ("done", "interrupted") == (stopped.state, stopped.source["cut"])
+    assert (stopped.id, None) == (first.id, first.parent)
+    assert first.id == second.parent
+
+
+def test_ids_may_be_made_by_the_format():
+    """A format whose records have ids that hold everywhere makes the ids of turns itself."""
+    nodes = [Node("p", None, "prompt"), Node("a", "p", "answer")]
+    made = []
+
+    def identify(user, name):
+        made.append((user.id, name))
+        return "0" * 32
+
+    Tree(nodes, format="f", conversation="c", notes=Notes(), identify=identify)
+
+    assert [("p", "a")] == made

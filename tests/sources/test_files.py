@@ -14,7 +14,7 @@ import pytest
 from ledger.errors import ImportInvalid
 from ledger.formats import chatgpt, export_json
 from ledger.formats.base import Draft, Exported, Skipped
-from ledger.sources import files
+from ledger.sources import opened, zips
 from ledger.sources.files import find
 
 
@@ -80,7 +80,7 @@ def test_raw_is_a_piece_of_the_file(tmp_path):
 
     drafts = [item for source in find(path) for item in source.items]
 
-    assert all(isinstance(draft, Draft) and draft.raw in path.read_bytes() for draft in drafts)
+    assert all(isinstance(draft, Draft) and draft.raw[0] in path.read_bytes() for draft in drafts)
 
 
 def test_shards_come_in_order(tmp_path):
@@ -122,13 +122,14 @@ def test_sources_may_be_read_late_and_in_any_order(tmp_path):
 
 
 def test_a_folder_is_searched_to_any_depth(tmp_path):
-    """Known names are found below a folder; without any, every .json and .zip is looked at."""
+    """Every file that may hold conversations is looked at; beside known names, only those."""
     write(tmp_path / "a" / "b" / "mine.json", talk("1"))
     zipped(tmp_path / "a" / "mailed.zip", {"conversations.json": [talk("2")]})
     assert {"1", "2"} == set(found(tmp_path))
 
     write(tmp_path / "c" / "conversations.json", [talk("3")])
-    assert ["3"] == found(tmp_path)
+    write(tmp_path / "c" / "shared" / "other.json", [talk("4")])
+    assert {"1", "2", "3"} == set(found(tmp_path))
 
 
 def test_our_own_documents_are_found_among_others(tmp_path):
@@ -209,7 +210,7 @@ def test_broken_json_names_the_byte(tmp_path):
 
 def test_an_empty_folder_and_a_missing_path_are_errors(tmp_path):
     """Nothing there, or nothing to look at, is refused."""
-    with pytest.raises(ImportInvalid, match=r"no \.json or \.zip"):
+    with pytest.raises(ImportInvalid, match="no file that may hold"):
         found(tmp_path)
     with pytest.raises(ImportInvalid, match="No such file"):
         found(tmp_path / "nowhere")
@@ -281,7 +282,7 @@ def test_an_encrypted_zip_is_refused_with_the_next_step(tmp_path):
 def test_a_bomb_is_refused(tmp_path, monkeypatch):
     """A file that would unpack to far more than it is, beyond a free size, is not unpacked."""
     path = zipped(tmp_path / "e.zip", {"conversations.json": b" " * 300_000})
-    monkeypatch.setattr(files, "RATIO_FREE_BYTES", 100_000)
+    monkeypatch.setattr(zips, "RATIO_FREE_BYTES", 100_000)
 
     with pytest.raises(ImportInvalid, match="would unpack from"):
         found(path)
@@ -289,7 +290,8 @@ def test_a_bomb_is_refused(tmp_path, monkeypatch):
 
 def test_a_damaged_zip_ends_as_a_broken_file(tmp_path, monkeypatch):
     """A zip whose data does not check gives what was read before, and is told; no traceback."""
-    monkeypatch.setattr(files, "PIECE_BYTES", 64)
+    monkeypatch.setattr(opened, "FIRST_BYTES", 64)
+    monkeypatch.setattr(opened, "PIECE_BYTES", 64)
     many = [{**talk(str(i)), "padding": "x" * 20_000} for i in range(3)]
     with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
         archive.writestr("conversations.json", json.dumps(many))

@@ -1,0 +1,260 @@
+"""What an import of a draft appends: the turns that are not there, and what was left where.
+
+Turns are compared by their ids alone. The source's own records are kept as attachments; of a file
+that has only grown, what was added.
+
+Must stay in step: `data` of an import's entry and docs/reference/format.md; `records.erasing`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ledger.formats.base import Draft, DraftTurn
+from ledger.records import kinds, times, values
+from ledger.records.kinds import NewRecord, new
+from ledger.turns import commands, programs
+from ledger.views import History
+from ledger.views.earlier import usage_of
+from ledger.views.nodes import Node
+
+IMPORTED = "import"
+"""The entry kind that says what an import left: its source, its raw records, where the head was."""
+TURN_FIELDS = ({"message": ""}, {programs.ANSWER: ""})
+"""What every imported turn is made of: text, and text."""
+
+
+LEFT = "attachments left out, since the store keeps none"
+GROWN = "turns that went on in the source after they were imported, left as they were"
+
+
+@dataclass(slots=True)
+class Addition:
+    """What an import appends, and what must be kept before."""
+
+    turns: list[DraftTurn]
+    records: list[NewRecord]
+    blobs: list[bytes]
+
+
+def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime) -> Addition:
+    """Return what a history lacks of a draft; no records when it has all of it.
+
+    Where a turn was erased, the source's own records are not kept: they would bring it back.
+    Args: keeps_bytes: whether there is a place for attachments.
+    """
+    added = [turn for turn in draft.turns if turn.id not in history]
+    _note_grown(history, draft)
+    last = _last_import(history)
+    moved, left = _head(history, draft, added, last)
+    if not added and moved is None:
+        return Addition([], [], [])
+    erased = any(turn.id in history and history.nodes[turn.id].erased for turn in draft.turns)
+    raw, blobs = _raw(history, draft) if keeps_bytes and not erased else (None, [])
+    data = {
+        "format": draft.format,
+        "conversation": draft.source_id,
+        "title": draft.title or None,
+        "head": left,
+        "raw": raw,
+        "notes": dict(draft.notes.counts),
+    }
+    if draft.side_of:
+        data["side_of"] = draft.side_of
+    out = _turns(history, draft, added, now)
+    blobs += _named(draft, out, keeps_bytes=keeps_bytes)
+    if moved is not None:
+        out.append(new("head", times.to_text(now), turn=moved))
+    if draft.title and draft.title != last.get("title"):
+        out += commands.entry(commands.OWN, commands.TITLE, draft.title, now=now)
+    return Addition(added, out + commands.entry(commands.OWN, IMPORTED, data, now=now), blobs)
+
+
+def _named(draft: Draft, added: list[NewRecord], *, keeps_bytes: bool) -> list[bytes]:
+    """Return the bytes that new records name as attachments."""
+    named = set(values.references(added)) & draft.blobs.keys() if draft.blobs else set()
+    if named and not keeps_bytes:
+        draft.notes.counts[LEFT] += len(named)
+        return []
+    return [draft.blobs[sha256] for sha256 in sorted(named)]
+
+
+def _turns(
+    history: History, draft: Draft, added: list[DraftTurn], now: datetime
+) -> list[NewRecord]:
+    at = times.to_text(now)
+    program = programs.recorded(*TURN_FIELDS)
+    out: list[NewRecord] = []
+    if added and program.version not in history.programs:
+        out.append(new("program", at, **program.keys()))
+    parents = {turn.id: turn.parent for turn in draft.turns}
+    counted = _counted(history) if any(turn.usage for turn in added) else {}
+    for turn in added:
+        out += _turn(turn, parents, program, at, counted.get(str(turn.source.get("prompt")), {}))
+    return out
+
+
+def _turn(
+    turn: DraftTurn,
+    parents: dict[str, str | None],
+    program: programs.Description,
+    at: str,
+    counted: dict[str, int],
+) -> list[NewRecord]:
+    saw = _saw(turn.parent, parents)
+    sent = new(
+        "turn",
+        at,
+        turn=turn.id,
+        parent=turn.parent,
+        program=program.version,
+        inputs=turn.inputs,
+        saw=saw,
+        messages=turn.messages_in,
+        source=turn.source,
+    )
+    ended = new(
+        "ended",
+        at,
+        turn=turn.id,
+        state=turn.state,
+        saw=saw,
+        attempt=1,
+        outputs=turn.outputs,
+        value=None if turn.outputs is None else turn.outputs.get(programs.ANSWER),
+        model=turn.model,
+        usage={k: max(0, n - counted.get(k, 0)) for k, n in (turn.usage or {}).items()},
+        messages=turn.messages_out,
+    )
+    return [sent, ended]
+
+
+def _counted(history: History) -> dict[str, dict[str, int]]:
+    """Return, by prompt, what was counted for turns that were not over when they were imported.
+
+    Once they are, they come as turns with an answer, which hold the same calls.
+    """
+    counted: dict[str, dict[str, int]] = {}
+    for node in history.nodes.values():
+        source = _source(node)
+        if source and node.ended is not None and node.ended.state == "abandoned":
+            total = counted.setdefault(str(source.get("prompt")), {})
+            for key, count in usage_of(node).items():
+                total[key] = total.get(key, 0) + count
+    return counted
+
+
+def _note_grown(history: History, draft: Draft) -> None:
+    """Count the turns that had fewer records when they were imported: they stay as they were."""
+    for turn in draft.turns:
+        if turn.id in history and not history.nodes[turn.id].children:
+            had = (_source(history.nodes[turn.id]) or {}).get("records")
+            if isinstance(had, list) and len(had) < len(turn.source["records"]):
+                draft.notes.counts[GROWN] += 1
+
+
+def _source(node: Node) -> dict[str, Any] | None:
+    if not kinds.has(node.record.source):
+        return None
+    found = kinds.payload(node.record.source, node.seq)
+    return found if isinstance(found, dict) else None
+
+
+def _saw(parent: str | None, parents: dict[str, str | None]) -> list[dict[str, Any]]:
+    """An imported turn was shown its whole branch; the record says so in at most two entries."""
+    if parent is None:
+        return []
+    whole = [{"saw_of": parent}] if parents.get(parent) is not None else []
+    return [*whole, {"call": parent}]
+
+
+def _head(
+    history: History, draft: Draft, added: list[DraftTurn], last: dict[str, Any]
+) -> tuple[str | None, str | None]:
+    """Return where a `head` record must point (None: no record), and where an import left the head.
+
+    The head follows the source's current turn until somebody moves it. New turns are records after
+    the head, so where they must not move it, a `head` record says where it was.
+    """
+    before = history.head
+    after = added[-1].id if added else before
+    if before is not None and before != last.get("head"):
+        return (before if added else None), last.get("head")
+    left = draft.current if draft.current is not None else after
+    return (left if left != after else None), left
+
+
+def _last_import(history: History) -> dict[str, Any]:
+    return next(_imports(history), {})
+
+
+def _imports(history: History) -> Iterator[dict[str, Any]]:
+    """Yield what imports left, the last one first."""
+    for entry in reversed(history.entries(commands.OWN, IMPORTED)):
+        data = kinds.payload(entry.data, entry.seq)
+        if isinstance(data, dict):
+            yield data
+
+
+# -- the source's own records ----------------------------------------------------------------------
+
+
+def _raw(history: History, draft: Draft) -> tuple[Any, list[bytes]]:
+    """Return how the entry names the source's records, and the bytes to keep.
+
+    One for each file, a list when there are several: a reference, or of a file that begins with all
+    that was kept of it before: `after` (that), `rest` (a reference, or null when that was all) and
+    `whole`. Logs only grow, and a copy at each import would grow with the square.
+    """
+    before = {
+        whole["sha256"]: whole["size"]
+        for data in _imports(history)
+        for raw in _listed(data.get("raw"))
+        if (whole := _whole(raw))
+    }
+    kept: list[bytes] = []
+    named = []
+    for raw in draft.raw:
+        sha256 = _longest_start(raw, before)
+        rest = raw[before[sha256] :] if sha256 else raw
+        if rest:
+            kept.append(rest)
+        name = _reference(rest, draft.raw_type) if rest else None
+        if sha256 is not None:
+            after = {"sha256": sha256, "size": before[sha256]}
+            name = {"after": after, "rest": name, "whole": _digest(raw)}
+        named.append(name)
+    return (named[0] if len(named) == 1 else named or None), kept
+
+
+def _listed(raw: Any) -> list[Any]:
+    return raw if isinstance(raw, list) else [raw]
+
+
+def _whole(raw: Any) -> dict[str, Any] | None:
+    """Return the hash and size of all that an entry knows of a file."""
+    found = raw.get("whole") or raw.get(values.REFERENCE) if isinstance(raw, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get("size"), int):
+        return None
+    return found if isinstance(found.get("sha256"), str) else None
+
+
+def _longest_start(raw: bytes, before: dict[str, int]) -> str | None:
+    """Return which of some known bytes these begin with, by their hash: the longest."""
+    for sha256, size in sorted(before.items(), key=lambda one: -one[1]):
+        if 0 < size <= len(raw) and hashlib.sha256(raw[:size]).hexdigest() == sha256:
+            return sha256
+    return None
+
+
+def _reference(data: bytes, media_type: str) -> dict[str, Any]:
+    """Name bytes that are kept as an attachment."""
+    return {values.REFERENCE: {**_digest(data), "media_type": media_type}}
+
+
+def _digest(data: bytes) -> dict[str, Any]:
+    return {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
