@@ -92,9 +92,9 @@ def _turns(
     if added and program.version not in history.programs:
         out.append(new("program", at, **program.keys()))
     parents = {turn.id: turn.parent for turn in draft.turns}
-    counted = _counted(history) if any(turn.usage for turn in added) else {}
+    counted = _Counted(history if any(turn.usage for turn in added) else History())
     for turn in added:
-        out += _turn(turn, parents, program, at, counted.get(str(turn.source.get("prompt")), {}))
+        out += _turn(turn, parents, program, at, counted.less(turn))
     return out
 
 
@@ -103,7 +103,7 @@ def _turn(
     parents: dict[str, str | None],
     program: programs.Description,
     at: str,
-    counted: dict[str, int],
+    usage: dict[str, int],
 ) -> list[NewRecord]:
     saw = _saw(turn.parent, parents)
     sent = new(
@@ -127,33 +127,62 @@ def _turn(
         outputs=turn.outputs,
         value=None if turn.outputs is None else turn.outputs.get(programs.ANSWER),
         model=turn.model,
-        usage={k: max(0, n - counted.get(k, 0)) for k, n in (turn.usage or {}).items()},
+        usage=usage,
         messages=turn.messages_out,
     )
     return [sent, ended]
 
 
-def _counted(history: History) -> dict[str, dict[str, int]]:
-    """Return, by prompt, what was counted for turns that were not over when they were imported.
+class _Counted:
+    """What was counted for turns that were not over when they were imported.
 
-    Once they are, they come as turns with an answer, which hold the same calls.
+    Once they are, they come as turns with an answer, which hold the same records: the first one that
+    does has used so much less.
     """
-    counted: dict[str, dict[str, int]] = {}
-    for node in history.nodes.values():
-        source = _source(node)
-        if source and node.ended is not None and node.ended.state == "abandoned":
-            total = counted.setdefault(str(source.get("prompt")), {})
-            for key, count in usage_of(node).items():
-                total[key] = total.get(key, 0) + count
-    return counted
+
+    def __init__(self, history: History) -> None:
+        self._open: list[tuple[frozenset[str], dict[str, int]]] = []
+        whole: list[frozenset[str]] = []
+        for node in history.nodes.values():
+            if (source := _source(node)) is None or node.ended is None:
+                continue
+            records = _records(source)
+            if node.ended.state != "abandoned":
+                whole.append(records)
+            elif (used := usage_of(node)) and records:
+                self._open.append((records, used))
+        self._open = [
+            (records, used)
+            for records, used in self._open
+            if not any(records <= other for other in whole)
+        ]
+
+    def less(self, turn: DraftTurn) -> dict[str, int]:
+        """Return what a turn has used beyond what was counted before."""
+        usage = turn.usage or {}
+        records = _records(turn.source)
+        for one in self._open if usage and turn.outputs is not None else ():
+            if one[0] <= records:
+                self._open.remove(one)
+                return {key: max(0, n - one[1].get(key, 0)) for key, n in usage.items()}
+        return usage
+
+
+def _records(source: dict[str, Any]) -> frozenset[str]:
+    listed = source.get("records")
+    return (
+        frozenset(one for one in listed if isinstance(one, str))
+        if isinstance(listed, list)
+        else frozenset()
+    )
 
 
 def _note_grown(history: History, draft: Draft) -> None:
     """Count the turns that had fewer records when they were imported: they stay as they were."""
     for turn in draft.turns:
         if turn.id in history and not history.nodes[turn.id].children:
-            had = (_source(history.nodes[turn.id]) or {}).get("records")
-            if isinstance(had, list) and len(had) < len(turn.source["records"]):
+            had = _records(_source(history.nodes[turn.id]) or {})
+            if had and had < _records(turn.source):
                 draft.notes.counts[GROWN] += 1
 
 

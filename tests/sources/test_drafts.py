@@ -101,6 +101,19 @@ def test_what_a_turn_used_before_it_was_over_is_counted_once():
     assert used(store) == 6
 
 
+def test_another_answer_takes_nothing_off_again():
+    """What was counted before a turn was over is taken off its answer once, off no other answer."""
+    store = ledger.MemoryStore()
+    add(store, draft(talk(1, steps=2)))
+    nodes = [*talk(1, steps=2), Node("a", "s1", "answer", text="done", usage={"output_tokens": 1})]
+    add(store, draft(nodes))
+    again = Node("b", "p", "answer", text="again", usage={"output_tokens": 1})
+
+    add(store, draft([*nodes, again]))
+
+    assert used(store) == 1 + 3 + 1
+
+
 def test_a_turn_that_went_on_is_told():
     """More answer to a turn that is there changes nothing; the report says that there was more."""
     store = ledger.MemoryStore()
