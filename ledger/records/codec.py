@@ -177,11 +177,10 @@ class Line(msgspec.Struct, gc=False):
 
 
 def judged(line: Line, text: bytes) -> Verdict:
-    """Return the verdict of a line, given its bytes: a tombstone that is no record is `unreadable`.
-
-    A tombstone has no salt, so no seal can tell that it was altered; scanning does not ask.
+    """Return the verdict of a line, given its bytes: one that no seal vouches for and that is no record is
+    `unreadable`. That is a tombstone, which has no salt, or a line whose seal covers one; scanning does not ask.
     """
-    if line.verdict == "erased" and decode_plain(text) is None:
+    if line.verdict in ("erased", "unprovable") and decode_plain(text) is None:
         return "unreadable"
     return line.verdict
 

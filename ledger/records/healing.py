@@ -6,7 +6,8 @@ what it was, and the next seal, which covers it, agrees. And bytes for which a c
 others at the same place: logs only grow, so the same place holds the same bytes for ever.
 
 What was forgotten stays forgotten: a copy is used as it would be had its turns been forgotten too, and
-a line that looks like what is left of a tombstone is given nothing that does not.
+a line in which something of a tombstone stands is given nothing else. So one kind of damage stays though
+a copy could mend it: the last byte of a line became a space, as a tombstone ends.
 
 Changes keep every length: readers remember offsets.
 """
@@ -24,6 +25,8 @@ import msgspec
 from ledger.records import codec, erasing
 
 _ERASED = b'"erased":true'
+_MARKS = (_ERASED, b'"kind":"erased"')
+"""What stands in a tombstone and in no line that says something."""
 _BAD = frozenset({"suspect", "unreadable"})
 
 
@@ -150,6 +153,7 @@ def _from_copy(
     if not stretches:
         return []
     copy = _forgotten_too(data, given, forgotten)
+    held = copy.rfind(b"\n") + 1
     proposed = [
         Change(
             start,
@@ -157,10 +161,8 @@ def _from_copy(
             copy[start:end],
             "copy" if copy[start:end] == given[start:end] else "forgotten",
         )
-        for start, end in stretches
-        if len(copy) >= end
-        and copy[start:end] != data[start:end]
-        and not _brings_back(data[start:end], copy[start:end])
+        for start, end in ((start, min(end, held)) for start, end in stretches)
+        if copy[start:end] != data[start:end] and not _brings_back(data[start:end], copy[start:end])
     ]
     while proposed:
         healed = apply(data, proposed)
@@ -199,14 +201,26 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _brings_back(before: bytes, after: bytes) -> bool:
-    """Say whether a line that looks like a tombstone would be given what is none."""
-    if before.count(_ERASED) > after.count(_ERASED):
-        return True
-    lines, end = before + b"\n", -1
-    while (end := lines.find(b" \n", end + 1)) >= 0:
-        if after[end : end + 1] != b" ":
+    """Say whether something of a tombstone stands in a stretch where the copy has none.
+
+    Of a tombstone there may be left: a mark, or the spaces that it ends in. Those stand before the line
+    feed that its line always had; before one that the damage made, a space says nothing.
+    """
+    for mark in _MARKS:
+        if any(not after.startswith(mark, place) for place in _places(before, mark)):
             return True
-    return False
+    lines = after + b"\n"
+    return any(
+        lines[place : place + 1] != b" " and lines[place + 1 : place + 2] == b"\n"
+        for place in _places(before + b"\n", b" \n")
+    )
+
+
+def _places(data: bytes, text: bytes) -> Iterator[int]:
+    place = data.find(text)
+    while place >= 0:
+        yield place
+        place = data.find(text, place + 1)
 
 
 def _meets(change: Change, start: int, end: int) -> bool:
@@ -214,15 +228,20 @@ def _meets(change: Change, start: int, end: int) -> bool:
 
 
 def _stretches(data: bytes, conversation: str) -> Iterator[tuple[int, int]]:
-    """Yield where damaged lines that follow each other begin and end, line feeds between included."""
+    """Yield where damage begins and ends: from one good line to the next, or the end of the last line.
+
+    Blank lines between belong to it: damage makes some, of the first or the last byte of a line.
+    """
     scanner = codec.Scanner(codec.first_chain(conversation))
-    scanner.feed(data[: data.rfind(b"\n") + 1])
-    run: tuple[int, int] | None = None
+    end = data.rfind(b"\n")
+    scanner.feed(data[: end + 1])
+    begin, bad = 0, False
     for line in scanner.settled(at_end=True):
         if codec.judged(line, data[line.start : line.end]) in _BAD:
-            run = (run[0] if run else line.start, line.end)
-        elif run:
-            yield run
-            run = None
-    if run:
-        yield run
+            bad = True
+            continue
+        if bad:
+            yield begin, line.start - 1
+        begin, bad = line.end + 1, False
+    if bad:
+        yield begin, end

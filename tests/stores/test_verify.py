@@ -75,6 +75,18 @@ def test_another_conversations_log(rows):
     assert found(check(rows, "other")) == [("suspect", 1)]
 
 
+def test_a_line_that_nothing_vouches_for(rows):
+    """A line that is no record is named, also where a tombstone keeps its seal from saying so."""
+    stone = foreign("f", 2)[:-1] + b" "
+    unsealed = rows[1].replace(b'"turn":"b"', b'"turn":"B"')
+    assert found(check([rows[0], stone, unsealed]))[1:] == [("unprovable", 3)]
+
+    report = check([rows[0], stone, unsealed.replace(b'"turn":', b'"turn"?')])
+
+    assert found(report)[1:] == [("unreadable", 3)]
+    assert report.damaged
+
+
 def test_a_void_batch_and_foreign_lines(rows):
     """Void and foreign lines are listed and are no damage."""
     report = check([*rows[:4], foreign("f", 5)[:-1]])
