@@ -6,6 +6,7 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,6 +46,13 @@ def test_what_a_step_starts_imports_this_checkout(check, capfd):
     )
 
     assert capfd.readouterr().out.splitlines()[-1] == str(ROOT / "ledger" / "__init__.py")
+
+
+def test_the_same_tree_is_tried_with_the_same_examples():
+    """What is drawn by chance in properties follows from the tree, but where one explores."""
+    exploring = settings.get_current_profile_name() == "explore"
+
+    assert settings().derandomize is not exploring
 
 
 def test_scripts_without_suffix_are_checked(check):
