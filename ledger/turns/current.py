@@ -60,7 +60,7 @@ class Running:
         self.lookup = lookup
         """Where helpers find what was before (`launching.Lookup`)."""
         self._earlier = earlier
-        self._stop = threading.Event()
+        self._stopped = False
         self._lock = threading.Lock()
 
     def earlier(self) -> list[dict[str, Any]]:
@@ -158,11 +158,11 @@ class Running:
     @property
     def stopped(self) -> bool:
         """Whether the turn was stopped, or is no longer this process's: return soon."""
-        return self._stop.is_set()
+        return self._stopped
 
     def ask_to_stop(self) -> None:
         """Make `stopped` true. What the program does about it is up to the program."""
-        self._stop.set()
+        self._stopped = True
 
 
 def check_model(model: object) -> None:
