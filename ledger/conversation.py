@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from contextvars import copy_context
-from inspect import BoundArguments
 from types import EllipsisType
 from typing import Any
 
 from ledger.errors import TurnUnknown
-from ledger.maker import Maker
+from ledger.maker import Maker, Sending
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
 from ledger.stream import Stream
 from ledger.syncing import Moved, Synced, Syncer, wish_of
 from ledger.turn import Turn, outcome_of
 from ledger.turns import (
+    carrying,
     commands,
     loops,
     receipts,
     resuming,
-    running,
     stopping,
     telling,
 )
@@ -35,8 +33,7 @@ from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.log import Log
 from ledger.turns.receipts import Receipt
 from ledger.turns.resuming import Crew, Resumed, Resumption
-from ledger.turns.running import Run
-from ledger.turns.view import Making, Siblings, Start, TurnLike, View
+from ledger.turns.view import Making, Siblings, TurnLike, View
 from ledger.views import History, Lineage, Rule, drawing, rules
 from ledger.views.place import Cursor
 from ledger.views.rules import Chooser
@@ -197,9 +194,8 @@ class Conversation:
 
         Raises: what the program raises, after the turn is recorded `failed`; the errors of `send`.
         """
-        start, bound = self._maker.prepare(args, kwargs, request_id)
-        run = self._begin(start, bound)
-        return self._outcome(self._turn(start.made)) if run is None else running.result(run)
+        sending = self._maker.prepare(args, kwargs, request_id)
+        return carrying.through([sending], lambda: self._answer(sending))
 
     def send(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Turn:
         """Make one turn with the program and return the turn.
@@ -213,13 +209,9 @@ class Conversation:
         do not fit; nothing was recorded. conversation-busy, conversation-signature,
         conversation-nested, request-mismatch, record-invalid, record-too-large, store errors.
         """
-        start, bound = self._maker.prepare(args, kwargs, request_id)
-        run = self._begin(start, bound)
-        if run is None:
-            self._outcome(self._turn(start.made))
-        else:
-            running.result(run)
-        return self._turn(start.made)
+        sending = self._maker.prepare(args, kwargs, request_id)
+        carrying.through([sending], lambda: self._answer(sending))
+        return self._turn(sending.start.made)
 
     def stream(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Stream:
         """Make one turn and give its answer in pieces, as the program says them.
@@ -233,9 +225,13 @@ class Conversation:
         turn; without `with`, the turn runs to its end, read or not. Sent again under a request id,
         the stream follows the turn that was sent first, and leaving it stops nothing.
         """
-        start, bound = self._maker.prepare(args, kwargs, request_id)
-        run = self._begin(start, bound)
-        return Stream(self._turn(start.made), run)
+        sending = self._maker.prepare(args, kwargs, request_id)
+
+        def begun() -> Stream:
+            self._begin(sending)
+            return Stream(self._turn(sending.start.made), sending.run)
+
+        return carrying.through([sending], begun)
 
     def tries(self, *args: Any, settings: Sequence[Mapping[str, Any]], **kwargs: Any) -> list[Turn]:
         """Ask the same once per settings, side by side: turns that share their parent.
@@ -253,22 +249,18 @@ class Conversation:
         if not settings:
             return []
         under = Siblings()
-        starts = self._maker.tries(args, kwargs, settings, under)
-        runs: list[Run] = []
-        try:
-            for start, bound in starts:
-                run = self._begin(start, bound)
-                runs += [run] if run is not None else []
+        sendings = self._maker.tries(args, kwargs, settings, under)
+
+        def all_of_them() -> None:
+            for sending in sendings:
+                self._begin(sending)
             self._maker.stay(under)
-            for run in runs:
-                run.wait()
-        except BaseException:
-            for run in runs:
-                run.stop()
-            for run in runs:
-                run.wait(running.LAST_S)
-            raise
-        return [self._turn(start.turn) for start, _ in starts]
+            for sending in sendings:
+                if sending.run is not None:
+                    sending.run.wait()
+
+        carrying.through(sendings, all_of_them)
+        return [self._turn(sending.start.turn) for sending in sendings]
 
     def stop(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> None:
         """Stop a turn, wherever it runs: within a second it ends `stopped`, its caller gets Cancelled.
@@ -486,41 +478,41 @@ class Conversation:
 
     # -- inside
 
-    def _begin(self, start: Start, bound: BoundArguments) -> Run | None:
-        """Record a turn once its place is free, and start its program; None: it repeats a turn."""
-        try:
-            with stopping.waiting(start, start.request_id):
-                self._make(start)
-            return self._maker.launch(start, bound, copy_context())
-        except BaseException:
-            # It may have come between any two steps: a signal's handler raises where it likes.
-            with suppress(Exception):
-                self._maker.leave(start, running.LAST_S)
-            raise
+    def _begin(self, sending: Sending) -> None:
+        """Record a turn once its place is free, and start its program; or find the turn it repeats."""
+        self._view.refuse_nested()
+        context = copy_context()
+        with stopping.waiting(sending.start, sending.start.request_id):
+            while not carrying.begin(sending, context):
+                self._until_next(sending.start)
+
+    def _answer(self, sending: Sending) -> Any:
+        """Make a turn, and return what its program returns; of one that it repeats, what was recorded."""
+        self._begin(sending)
+        if sending.run is not None:
+            return sending.run.result()
+        turn = self._turn(sending.start.made)
+        turn.wait()
+        return outcome_of(turn)
 
     def _make(self, making: Making) -> Turn:
-        """Append a turn in the making once its place is free; or find the turn it repeats."""
+        """Append a turn in the making once its place is free."""
         self._view.refuse_nested()
         while (turn := self._maker.step(making)) is None:
-            if making.wants is not None:
-                self._summarize(making)
-            else:
-                self._log.wait(WAIT_S)
+            self._until_next(making)
         return self._turn(turn)
 
-    def _summarize(self, making: Making) -> None:
-        """Make the summary that a turn in the making wants first."""
+    def _until_next(self, making: Making) -> None:
+        """Wait until it is worth asking again: the log changed, or the summary is made that it wants."""
+        if making.wants is None:
+            self._log.wait(WAIT_S)
+            return
         summarizing = self._maker.summarizing(making)
         with summarizing.making():
             text = summarizing.by(*summarizing.arguments)
             if inspect.isawaitable(text):
                 text = loops.result_of(text, loops.background())
         summarizing.keep(text)
-
-    def _outcome(self, turn: Turn) -> Any:
-        """Return the recorded outcome of a turn that was sent before, waiting while it runs."""
-        turn.wait()
-        return outcome_of(turn)
 
     def _turn(self, turn: str) -> Turn:
         return Turn(self._log, self._view, turn)

@@ -13,9 +13,10 @@ from types import EllipsisType
 from typing import Any, NamedTuple
 
 from ledger import merging
+from ledger.errors import Cancelled
 from ledger.records import kinds
 from ledger.turn import Turn, TurnBase
-from ledger.turns import commands, content, launching, loops, programs, running
+from ledger.turns import commands, content, launching, loops, programs, stopping
 from ledger.turns.attachments import Attachment
 from ledger.turns.launching import Launch
 from ledger.turns.log import Log
@@ -30,6 +31,48 @@ class Merging(NamedTuple):
 
     arguments: dict[str, Any]
     making: Callable[[Any], Merge]
+
+
+class Sending:
+    """A turn on its way to its program. Made by `Maker.prepare`; `begin` is called until it says that it is made."""
+
+    def __init__(self, maker: Maker, start: Start, bound: BoundArguments) -> None:
+        self.start = start
+        """The turn in the making."""
+        self.run: Run | None = None
+        """Its program at work; None: not yet, or it repeats another turn."""
+        self._maker = maker
+        self._bound = bound
+
+    def begin(self, context: Context, loop: loops.Loop | None = None) -> bool:
+        """Record the turn and start its program, as one: nobody is to come between.
+
+        Returns: whether that is done, or the turn repeats another; else it has to wait, or wants a summary.
+        Raises: turn-stopped: it was cancelled meanwhile; then nothing is recorded, or that it is stopped.
+        """
+        if self._maker.step(self.start) is None:
+            return False
+        if self.start.repeats is None:
+            if self.start.cancelled:
+                self.leave()
+                raise Cancelled(turn=self.start.turn)
+            self.run = self._maker.launch(self.start, self._bound, context, loop)
+            if self.start.cancelled:
+                self.run.stop()
+        return True
+
+    def cancel(self) -> None:
+        """Say that it is no longer wanted."""
+        self.start.cancelled = True
+
+    def leave(self) -> None:
+        """Have it end `stopped`, wherever it is by now: its caller is gone."""
+        self.cancel()
+        stopping.waits_no_more(self.start, self.start.request_id)
+        if self.run is None:
+            self._maker.unsend(self.start)
+        else:
+            self.run.stop()
 
 
 class Maker:
@@ -47,8 +90,8 @@ class Maker:
         *,
         under: Siblings | None = None,
         settings: Mapping[str, Any] | None = None,
-    ) -> tuple[Start, BoundArguments]:
-        """Return a turn in the making, and its program's bound call. Raises: TypeError, record-invalid."""
+    ) -> Sending:
+        """Return a turn on its way. Raises: TypeError, record-invalid."""
         given: list[Attachment] = []
         said, kwargs = self._view.take_messages(kwargs, given)
         bound, inputs, own = self._view.bind(args, kwargs, given)
@@ -66,7 +109,7 @@ class Maker:
             messages=said,
             under=under,
         )
-        return start, bound
+        return Sending(self, start, bound)
 
     def tries(
         self,
@@ -74,8 +117,8 @@ class Maker:
         kwargs: Mapping[str, Any],
         settings: Sequence[Mapping[str, Any]],
         under: Siblings,
-    ) -> list[tuple[Start, BoundArguments]]:
-        """Return the turns of `tries` in the making: the same inputs, other settings."""
+    ) -> list[Sending]:
+        """Return the turns of `tries` on their way: the same inputs, other settings."""
         made = []
         for each in settings:
             if not isinstance(each, Mapping):
@@ -171,10 +214,8 @@ class Maker:
         bound: BoundArguments,
         context: Context,
         loop: loops.Loop | None = None,
-    ) -> Run | None:
-        """Start the program of a turn that was recorded; None: the turn repeats another."""
-        if start.repeats is not None:
-            return None
+    ) -> Run:
+        """Start the program of a turn that was recorded."""
         program = self._view.program
         assert program is not None
         launch = Launch(
@@ -189,15 +230,9 @@ class Maker:
         )
         return launching.launch(self._log, self._view, launch, context, loop)
 
-    def leave(self, start: Start, timeout_s: float) -> None:
-        """Have a turn end `stopped` whose caller was interrupted on the way to it, wherever that was."""
-        start.cancelled = True
-        run = running.find(start.turn)
-        if run is None:
-            self._log.append(start.unsend)
-        else:
-            run.stop()
-            run.wait(timeout_s)
+    def unsend(self, start: Start) -> None:
+        """Have a turn end `stopped` that was recorded and that nobody runs."""
+        self._log.append(start.unsend)
 
 
 def _named(value: Mapping[str, Any] | str, name: str) -> dict[str, Any]:

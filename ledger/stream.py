@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from ledger.turn import Turn, outcome_of
+from ledger.turns import apart
 from ledger.turns.running import Run
 
 
@@ -38,7 +40,7 @@ class Stream:
             more, closed = pieces.after(place)
             place += len(more)
             yield from more
-        self._run.outcome.result()
+        self._run.result()
 
     @property
     def repeats(self) -> bool:
@@ -51,13 +53,12 @@ class Stream:
         if self._run is None:
             self.turn.wait()
             return outcome_of(self.turn)
-        return self._run.outcome.result()
+        return self._run.result()
 
     def close(self) -> None:
         """Stop the turn if it still runs, and wait until that is recorded. Again is no error."""
-        if self._run is not None and not self._run.outcome.done():
-            self._run.stop()
-            self._run.wait()
+        if self._run is not None and not self._run.is_over:
+            apart.do(partial(_stop, self._run))
 
     def __enter__(self) -> Self:
         return self
@@ -72,6 +73,11 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<Stream of {self.turn!r}>"
+
+
+def _stop(run: Run) -> None:
+    run.stop()
+    run.wait()
 
 
 def _texts(turn: Turn) -> Iterator[str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import copy_context
 from datetime import datetime
 from typing import Any, Self
 
 from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
 from ledger.records import kinds, times
-from ledger.turns import answering, claims, following, running, stopping
+from ledger.turns import answering, claims, following, resuming, stopping
 from ledger.turns.following import Following
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
@@ -466,9 +465,7 @@ class Turn(TurnBase):
         """
         self._view.refuse_nested()
         resumption = Resumption(self._log, self._view, self._id, results=results, rerun=rerun)
-        while (wait_s := resumption.claim()) is not None:
-            self._log.wait(wait_s)
-        return running.result(resumption.launch(copy_context()))
+        return resuming.go_on(resumption, self._log.wait)
 
     def approve(
         self, question: Any = None, *, by: str | None = None, reason: str | None = None

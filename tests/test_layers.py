@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ledger"
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 MEANING = {"errors", "records", "views"}
-TURNS = MEANING | {"formats", "turns.claims", "turns.commands", "turns", "stores.base"}
+TURNS = MEANING | {"bells", "formats", "turns.claims", "turns.commands", "turns", "stores.base"}
 SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "syncing", "turn"}
 FACES = SHELL | {"conversation", "opening", "recovery", "memories", "aio"}
 
@@ -21,12 +21,13 @@ FACES = SHELL | {"conversation", "opening", "recovery", "memories", "aio"}
 # store by protocol (`stores.base`), never by class. `ledger/__init__.py` is no place: it may see everything.
 SEES: dict[str, set[str]] = {
     "_version": set(),
+    "bells": set(),
     "errors": set(),
     "records": {"errors"},
     "views": {"errors", "records"},
     "formats": MEANING,
     "stores.base": {"errors", "records"},
-    "stores": {"errors", "records", "stores.base"},
+    "stores": {"bells", "errors", "records", "stores.base"},
     "turns.claims": MEANING | {"turns.commands"},
     "turns.commands": MEANING,
     "turns": TURNS,

@@ -6,14 +6,14 @@ import asyncio
 import inspect
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextvars import copy_context
-from inspect import BoundArguments
 from types import EllipsisType
 from typing import Any, Self, TypeVar
 
 from ledger import conversation as blocking
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
-from ledger.aio.waiting import Begun, changed, do, result, stop_begun, undone
+from ledger.aio.waiting import begin, changed, do, result
+from ledger.maker import Sending
 from ledger.syncing import Moved, Synced, wish_of
 from ledger.turn import TurnBase, outcome_of
 from ledger.turns import loops, resuming, stopping
@@ -23,7 +23,7 @@ from ledger.turns.pool import in_pool
 from ledger.turns.receipts import Receipt
 from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.running import Run
-from ledger.turns.view import Making, Siblings, Start, TurnLike
+from ledger.turns.view import Making, Siblings, TurnLike
 from ledger.views import Lineage, Rule, drawing
 from ledger.views.rules import Chooser
 
@@ -132,8 +132,7 @@ class Conversation:
 
         Raises: what the program raises, after the turn is recorded `failed`; the errors of `send`.
         """
-        start, bound = self._maker.prepare(args, kwargs, request_id)
-        return await self._answer(start, await self._begin(start, bound))
+        return await self._answer(self._maker.prepare(args, kwargs, request_id))
 
     async def send(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Turn:
         """Make one turn with the program and return the turn. Cancelled, it ends `stopped`.
@@ -141,9 +140,9 @@ class Conversation:
         A send that still waits for its place is cancelled without a record.
         Args, Raises: as `ledger.Conversation.send`.
         """
-        start, bound = self._maker.prepare(args, kwargs, request_id)
-        await self._answer(start, await self._begin(start, bound))
-        return self._turn(start.made)
+        sending = self._maker.prepare(args, kwargs, request_id)
+        await self._answer(sending)
+        return self._turn(sending.start.made)
 
     def stream(self, *args: Any, request_id: str | None = None, **kwargs: Any) -> Stream:
         """Make one turn and give its answer in pieces, as the program says them.
@@ -157,13 +156,13 @@ class Conversation:
         (`s = await chat.stream(...)`), the turn runs to its end, whoever reads.
         Args, Raises: as `ledger.Conversation.stream`.
         """
-        start, bound = self._maker.prepare(args, kwargs, request_id)
+        sending = self._maker.prepare(args, kwargs, request_id)
 
-        async def begin() -> tuple[Turn, Run | None]:
-            run = await self._begin(start, bound)
-            return self._turn(start.made), run
+        async def begun() -> tuple[Turn, Run | None]:
+            await self._begin(sending)
+            return self._turn(sending.start.made), sending.run
 
-        return Stream(begin)
+        return Stream(begun)
 
     async def tries(
         self, *args: Any, settings: Sequence[Mapping[str, Any]], **kwargs: Any
@@ -175,12 +174,12 @@ class Conversation:
         if not settings:
             return []
         under = Siblings()
-        prepared = self._maker.tries(args, kwargs, settings, under)
+        sendings = self._maker.tries(args, kwargs, settings, under)
         runs: list[Run] = []
         try:
-            for start, bound in prepared:
-                run = await self._begin(start, bound)
-                runs += [run] if run is not None else []
+            for sending in sendings:
+                await self._begin(sending)
+                runs += [sending.run] if sending.run is not None else []
             self._maker.stay(under)
             for run in runs:
                 await over(run.outcome)
@@ -190,7 +189,7 @@ class Conversation:
             for run in runs:
                 await in_the_end(run.outcome)
             raise
-        return [self._turn(start.turn) for start, _ in prepared]
+        return [self._turn(sending.start.turn) for sending in sendings]
 
     async def record(
         self,
@@ -311,36 +310,13 @@ class Conversation:
     async def _do(self, work: Callable[[], T]) -> T:
         return await do(self._log, work)
 
-    async def _begin(self, start: Start, bound: BoundArguments) -> Run | None:
-        """Record a turn once its place is free, and start its program; None: it repeats a turn.
-
-        Recording and starting are one job, so that being cancelled meanwhile leaves no turn that
-        nobody runs.
-        """
+    async def _begin(self, sending: Sending) -> None:
+        """Record a turn once its place is free, and start its program; or find the turn it repeats."""
         self._view.refuse_nested()
-        loop, context = asyncio.get_running_loop(), copy_context()
-
-        def begin() -> Begun:
-            if self._maker.step(start) is None:
-                return False, None
-            return True, self._maker.launch(start, bound, context, loop)
-
-        with stopping.waiting(start, start.request_id):
-            while True:
-                loops.settle(self._log.store, loop)
-                job = in_pool(begin, self._log.lane)
-                try:
-                    await over(job)
-                except asyncio.CancelledError:
-                    start.cancelled = True
-                    # Not by this task: it may be cancelled again before the job is done.
-                    job.add_done_callback(stop_begun)
-                    await undone(job)
-                    raise
-                made, run = job.result()
-                if made:
-                    return run
-                await self._until_next(start)
+        context = copy_context()
+        with stopping.waiting(sending.start, sending.start.request_id):
+            while not await begin(sending, self._log, context):
+                await self._until_next(sending.start)
 
     async def _make(self, making: Making) -> Turn:
         self._view.refuse_nested()
@@ -365,10 +341,11 @@ class Conversation:
     async def _changed(self, timeout_s: float) -> None:
         await changed(self._log, timeout_s)
 
-    async def _answer(self, start: Start, run: Run | None) -> Any:
-        if run is not None:
-            return await result(run)
-        turn = self._turn(start.made)
+    async def _answer(self, sending: Sending) -> Any:
+        await self._begin(sending)
+        if sending.run is not None:
+            return await result(sending.run)
+        turn = self._turn(sending.start.made)
         await turn.wait()
         return outcome_of(turn)
 

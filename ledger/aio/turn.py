@@ -11,19 +11,15 @@ from ledger import conversation as blocking
 from ledger.aio.waiting import (
     LONGEST_PAUSE_S,
     SHORTEST_PAUSE_S,
+    begin,
     changed,
     do,
     result,
-    stop_begun,
-    undone,
 )
 from ledger.turn import TurnBase
-from ledger.turns import answering, following, loops, stopping
+from ledger.turns import answering, following, stopping
 from ledger.turns.following import Following
-from ledger.turns.loops import over
-from ledger.turns.pool import in_pool
 from ledger.turns.resuming import Resumption
-from ledger.turns.running import Run
 
 
 class Turn(TurnBase):
@@ -97,25 +93,11 @@ class Turn(TurnBase):
         """
         self._view.refuse_nested()
         resumption = Resumption(self._log, self._view, self._id, results=results, rerun=rerun)
-        loop, context = asyncio.get_running_loop(), copy_context()
-
-        def go_on() -> tuple[float | None, Run | None]:
-            wait_s = resumption.claim()
-            return wait_s, None if wait_s is not None else resumption.launch(context, loop)
-
-        while True:
-            loops.settle(self._log.store, loop)
-            job = in_pool(go_on, self._log.lane)
-            try:
-                await over(job)
-            except asyncio.CancelledError:
-                job.add_done_callback(stop_begun)
-                await undone(job)
-                raise
-            wait_s, run = job.result()
-            if run is not None:
-                return await result(run)
-            await changed(self._log, wait_s or 0)
+        context = copy_context()
+        while (wait_s := await begin(resumption, self._log, context)) is not None:
+            await changed(self._log, wait_s)
+        assert resumption.run is not None
+        return await result(resumption.run)
 
     async def approve(
         self, question: Any = None, *, by: str | None = None, reason: str | None = None

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Future
+from contextvars import Context
 from typing import Any, TypeVar
 
 from ledger.turns import loops
+from ledger.turns.carrying import Beginning
 from ledger.turns.log import POLL_S, Log
 from ledger.turns.loops import in_the_end, over
 from ledger.turns.pool import in_pool
 from ledger.turns.running import Run
 
 T = TypeVar("T")
-
-Begun = tuple[Any, Run | None]
-"""What a job says that may start a turn's program, and the run, if it did."""
 
 SHORTEST_PAUSE_S = 0.02
 LONGEST_PAUSE_S = 0.2
@@ -30,15 +28,27 @@ async def do(log: Log, work: Callable[[], T]) -> T:
     return job.result()
 
 
-def _run_of(job: Future[Begun]) -> Run | None:
-    return None if job.exception() is not None else job.result()[1]
+async def begin(beginning: Beginning[T], log: Log, context: Context) -> T:
+    """Have a turn begun, or say that it has to wait. Cancelled, it is left, and has ended then."""
+    loop = asyncio.get_running_loop()
+    loops.settle(log.store, loop)
+    job = in_pool(lambda: beginning.begin(context, loop), log.lane)
 
+    def stop(_: Any) -> None:
+        if beginning.run is not None:
+            beginning.run.stop()
 
-def stop_begun(job: Future[Begun]) -> None:
-    """Stop the turn that a job started, if it did."""
-    run = _run_of(job)
-    if run is not None:
-        run.stop()
+    try:
+        await over(job)
+    except asyncio.CancelledError:
+        beginning.cancel()
+        # Not by this task: it may be cancelled again before the job is done.
+        job.add_done_callback(stop)
+        await in_the_end(job)
+        if beginning.run is not None:
+            await in_the_end(beginning.run.outcome)
+        raise
+    return job.result()
 
 
 async def result(run: Run) -> Any:
@@ -64,11 +74,3 @@ async def changed(log: Log, timeout_s: float) -> None:
         if await do(log, log.moved):
             return
         pause = min(pause * 1.5, LONGEST_PAUSE_S)
-
-
-async def undone(job: Future[Begun]) -> None:
-    """Wait until a job is done, and the turn it started, if it did, has ended."""
-    await in_the_end(job)
-    run = _run_of(job) if job.done() else None
-    if run is not None:
-        await in_the_end(run.outcome)

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import copy_context
 from typing import Annotated, Any
 
 import typer
@@ -40,9 +39,10 @@ from ledger.opening import open as open_conversation
 from ledger.records import kinds
 from ledger.recovery import resume_all
 from ledger.turn import Turn
+from ledger.turns import carrying
 from ledger.turns.programs import Program
-from ledger.turns.resuming import WATCH_S, Resumption
-from ledger.turns.running import LAST_S, Run
+from ledger.turns.resuming import WATCH_S, Resumption, begun
+from ledger.turns.running import Run
 from ledger.views.text import one_line, printable
 
 SETTLED = ("done", "failed", "stopped", "abandoned", "waiting")
@@ -248,25 +248,25 @@ def _resume(
     said, again = _given(turn, results, rerun)
     resumption = Resumption(chat._log, chat._view, turn.id, results=said, rerun=again)
     told = False
-    while (wait_s := resumption.claim()) is not None:
+
+    def wait(wait_s: float) -> None:
+        nonlocal told
         if not told:
             warn(f"looking for {WATCH_S:.0f} s whether anybody runs it", as_json=as_json)
         told = True
         chat._log.wait(wait_s)
-    run = resumption.launch(copy_context())
-    try:
-        if as_json:
-            run.wait()
-        else:
-            _show(turn)
-    except OutputClosed:
-        run.wait()  # Whether anybody reads is nothing to the turn.
-        raise
-    except BaseException:
-        run.stop()
-        run.wait(LAST_S)
-        raise
-    _conclude(turn, run)
+
+    def go() -> None:
+        run = begun(resumption, wait)
+        try:
+            if not as_json:
+                _show(turn)
+        except OutputClosed:
+            run.wait()  # Whether anybody reads is nothing to the turn.
+            raise
+        _conclude(turn, run)
+
+    carrying.through([resumption], go)
     if as_json:
         say_json(turn_json(turn))
 
@@ -286,9 +286,8 @@ def _show(turn: Turn) -> None:
 def _conclude(turn: Turn, run: Run) -> None:
     """Raise why a turn was not gone on with to its end or its next question."""
     run.wait()
-    error = run.outcome.exception()
-    if error is not None and turn.state not in SETTLED:
-        raise error
+    if run.error is not None and turn.state not in SETTLED:
+        raise run.error
 
 
 # -- all of them -------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from ledger.bells import Bell
 from ledger.errors import AttachmentMissing, EventRefused, StoreConflict, StoreGone, StoreVersion
 from ledger.records import codec, erasing, ids, kinds
 from ledger.stores import forks, handout, lines, plans
@@ -88,7 +88,7 @@ class MemoryStore:
         self.events = MemoryEvents()
         """The events of running turns."""
         self._logs: dict[str, _Log] = {}
-        self._changed = threading.Condition()
+        self._bell = Bell()
         forks.join(self)
 
     def append(
@@ -108,7 +108,7 @@ class MemoryStore:
         return handout.with_room(lambda: self._append(conversation, bodies, expect))
 
     def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
-        with self._changed:
+        with self._bell.lock:
             log = self._log(conversation)
             if expect is not None and not agrees(expect, log.position):
                 raise StoreConflict(conversation=conversation, expected=int(expect), found=len(log))
@@ -121,7 +121,7 @@ class MemoryStore:
                     raise StoreVersion(where=where, reason="it holds records of a newer format")
                 log.add(bodies)
                 self._logs[conversation] = log
-                self._changed.notify_all()
+                self._bell.ring()
             return log.position
 
     def read(self, conversation: str, after: int = 0) -> Records[dict[str, Any]]:
@@ -138,7 +138,7 @@ class MemoryStore:
         ids.check_conversation(conversation)
         if after < 0:
             raise ValueError("a position is not negative")
-        with self._changed:
+        with self._bell.lock:
             log = self._log(conversation)
             position = log.position
             if after and (
@@ -159,12 +159,11 @@ class MemoryStore:
         def moved() -> bool:
             return not agrees(after, self._log(conversation).position)
 
-        with self._changed:
-            return self._changed.wait_for(moved, timeout)
+        return self._bell.wait_for(moved, timeout)
 
     def conversations(self) -> list[str]:
         """Return the ids of the conversations that hold a record, sorted."""
-        with self._changed:
+        with self._bell.lock:
             return sorted(name for name, log in self._logs.items() if len(log))
 
     def delete(self, conversation: str) -> Deleted:
@@ -174,12 +173,12 @@ class MemoryStore:
         """
         ids.check_conversation(conversation)
         report = Deleted(conversation=conversation)
-        with self._changed:
+        with self._bell.lock:
             log = self._logs.pop(conversation, None)
             if log is not None:
                 report.found = True
                 report.attachments, report.attachments_kept = self._sweep(bytes(log.data))
-            self._changed.notify_all()
+            self._bell.ring()
         # Their lock is not waited for while the records' is held: a fork takes both, in any order.
         for turn in plans.contents(lines.BytesSource(log.data if log else b""), {}):
             self._forget_events(turn)
@@ -201,7 +200,7 @@ class MemoryStore:
             self.events.remove(turn)
 
     def _erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
-        with self._changed:
+        with self._bell.lock:
             log = self._log(conversation)
             if expect is not None and not agrees(expect, log.position):
                 found = int(log.position)
@@ -215,7 +214,7 @@ class MemoryStore:
                 self._logs[conversation] = _Log(conversation, bytes(changed))
             named = "".join(f'"sha256":"{sha256}"' for sha256 in plan.attachments).encode()
             report.attachments, report.attachments_kept = self._sweep(named)
-            self._changed.notify_all()
+            self._bell.ring()
         return report
 
     def _sweep(self, gone: bytes) -> tuple[list[str], list[str]]:
@@ -231,7 +230,7 @@ class MemoryStore:
     def raw(self, conversation: str) -> bytes:
         """Return the whole log as it is, for `adopt`; no bytes when there is none."""
         ids.check_conversation(conversation)
-        with self._changed:
+        with self._bell.lock:
             log = self._logs.get(conversation)
             return bytes(log.data) if log is not None else b""
 
@@ -239,13 +238,13 @@ class MemoryStore:
         """Make a conversation of the bytes of a whole log. Raises: store-conflict: it has records."""
         ids.check_conversation(conversation)
         adopted = handout.shallow(lambda: _Log(conversation, data))
-        with self._changed:
+        with self._bell.lock:
             log = self._logs.get(conversation)
             if log is not None and len(log):
                 raise StoreConflict(conversation=conversation, expected=0, found=len(log))
             if data:
                 self._logs[conversation] = adopted
-                self._changed.notify_all()
+                self._bell.ring()
             return adopted.position
 
     def damage(self, conversation: str) -> list[verifying.Finding]:
@@ -277,11 +276,11 @@ class MemoryStore:
 
     def before_fork(self) -> None:
         """Let no thread be half-way through a change when the process is copied."""
-        self._changed.acquire()
+        self._bell.lock.acquire()
 
     def after_fork(self, *, child: bool) -> None:
         """Go on; in the child with a lock of its own, since who waited on the old one is not there."""
         if child:
-            self._changed = threading.Condition()
+            self._bell = Bell()
         else:
-            self._changed.release()
+            self._bell.lock.release()

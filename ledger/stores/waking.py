@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 _SHORTEST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 0.2
@@ -15,7 +15,7 @@ class Waiters:
     """Who waits in this process, by conversation."""
 
     def __init__(self) -> None:
-        self._woken: dict[str, list[threading.Event]] = {}
+        self._woken: dict[str, list[SimpleQueue[None]]] = {}
 
     def wait(self, conversation: str, moved: Callable[[], bool], timeout: float) -> bool:
         """Block until `moved` says so, or `timeout` seconds passed; look at least every 0.2 s.
@@ -24,16 +24,16 @@ class Waiters:
         """
         deadline = time.monotonic() + timeout
         pause = _SHORTEST_PAUSE_S
-        woken = threading.Event()
+        woken: SimpleQueue[None] = SimpleQueue()
         self._woken.setdefault(conversation, []).append(woken)
         try:
             while not moved():
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                woken.wait(min(pause, left))
+                with suppress(Empty):
+                    woken.get(timeout=min(pause, left))
                 pause = min(pause * 1.5, _LONGEST_PAUSE_S)
-                woken.clear()
             return True
         finally:
             waiting = self._woken.get(conversation, [])
@@ -44,5 +44,5 @@ class Waiters:
 
     def wake(self, conversation: str) -> None:
         """Have those who wait for a conversation look now."""
-        for event in tuple(self._woken.get(conversation, ())):
-            event.set()
+        for woken in tuple(self._woken.get(conversation, ())):
+            woken.put(None)

@@ -52,7 +52,7 @@ def start(
 
 def here(run: Run, bound: BoundArguments, loop: asyncio.AbstractEventLoop | None = None) -> None:
     """Run a turn's program in this thread, to its end."""
-    if run.outcome.done():
+    if run.is_over:
         return
     try:
         value = run.program.call(bound)

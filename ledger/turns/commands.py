@@ -229,17 +229,16 @@ def wait(
 
 
 def release(
-    history: History, turn: str, claim: Claim, *, program: str, now: datetime
+    history: History, turn: str, claim: Claim, *, program: str | None, now: datetime
 ) -> list[NewRecord]:
-    """Give up a running turn without ending it: others may go on with it at once, with another program.
+    """Give up a running turn without ending it: others may go on with it at once.
 
-    Args: program: the version of the one that could not. Raises: lease-lost.
+    Args: program: the version of the one that could not; None: any may. Raises: lease-lost.
     """
     fence(history, turn, claim)
     until = times.to_text(now - timedelta(microseconds=1))
-    return [
-        new("lease", times.to_text(now), turn=turn, until=until, program=program, **claim._asdict())
-    ]
+    keys = claim._asdict() | ({"program": program} if program is not None else {})
+    return [new("lease", times.to_text(now), turn=turn, until=until, **keys)]
 
 
 def output_keys(output: Any) -> dict[str, Any]:

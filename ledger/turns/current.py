@@ -68,7 +68,7 @@ class Running:
         self.exchange = exchange if exchange is not None else Exchange()
         """What it and its model say to each other."""
         self._earlier = earlier
-        self._stop = threading.Event()
+        self._stopped = False
         self._lock = threading.Lock()
 
     def earlier(self) -> list[dict[str, Any]]:
@@ -224,11 +224,11 @@ class Running:
     @property
     def stopped(self) -> bool:
         """Whether the turn was stopped, or is no longer this process's: return soon."""
-        return self._stop.is_set()
+        return self._stopped
 
     def ask_to_stop(self) -> None:
         """Make `stopped` true. What the program does about it is up to the program."""
-        self._stop.set()
+        self._stopped = True
 
 
 def check_model(model: object) -> None:

@@ -17,8 +17,10 @@ import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from contextvars import Context
+from functools import partial
 from typing import Any, Protocol
 
+from ledger.bells import Bell
 from ledger.turns.pool import in_pool
 
 LOOK_S = 0.4
@@ -53,7 +55,7 @@ class Keeper:
         self._submit = submit
         self._jobs: list[tuple[float, int, Callable[[], Any], Hashable]] = []
         self._count = itertools.count()
-        self._changed = threading.Condition()
+        self._bell = Bell()
         self._kept: dict[Kept, float] = {}
         """When each turn's lease is to be renewed."""
         self._look_at: float | None = None
@@ -62,27 +64,27 @@ class Keeper:
 
     def tend(self, kept: Kept, now: float) -> None:
         """Look at a turn and renew its lease from now on, until `leave`."""
-        with self._changed:
+        with self._bell.lock:
             self._kept[kept] = now + RENEW_S
             if self._look_at is None:
                 self._look_at = now + LOOK_S
-                self._changed.notify()
+                self._bell.ring()
 
     def leave(self, kept: Kept) -> None:
         """Look after a turn no more."""
-        with self._changed:
+        with self._bell.lock:
             self._kept.pop(kept, None)
 
     def later(self, due: float, job: Callable[[], Any], lane: Hashable = None) -> None:
         """Have a job done in the pool at a time, or soon after."""
-        with self._changed:
+        with self._bell.lock:
             heapq.heappush(self._jobs, (due, next(self._count), job, lane))
             if self._jobs[0][0] == due:
-                self._changed.notify()
+                self._bell.ring()
 
     def tick(self, now: float) -> float | None:
         """Do all that is due. Returns: when the next is; None: nothing is."""
-        with self._changed:
+        with self._bell.lock:
             due = []
             while self._jobs and self._jobs[0][0] <= now:
                 due.append(heapq.heappop(self._jobs)[2:])
@@ -100,21 +102,24 @@ class Keeper:
 
     def _renew(self, turn: Kept, now: float) -> None:
         """Have a lease renewed, and say when again. It counts from the beginning, however long it takes."""
-        with self._changed:
+        with self._bell.lock:
             if turn in self._kept:
                 self._kept[turn] = math.inf
 
         def renew() -> None:
             wait = RENEW_S if turn.renew() else AGAIN_S
-            with self._changed:
+            with self._bell.lock:
                 if turn in self._kept:
                     self._kept[turn] = now + wait
 
         self._submit(renew, turn.lane)
 
     def _next(self) -> float | None:
-        with self._changed:
+        with self._bell.lock:
             return min((d for d in (self._look_at, self._first()) if d is not None), default=None)
+
+    def _is_other_than(self, due: float | None) -> bool:
+        return self._next() != due
 
     def _first(self) -> float | None:
         return self._jobs[0][0] if self._jobs else None
@@ -123,7 +128,7 @@ class Keeper:
 
     def start(self) -> None:
         """Start the thread, if it is not there; where none can be had now, the next call tries again."""
-        with self._changed:
+        with self._bell.lock:
             if self._thread is not None and self._thread.is_alive():
                 return
             thread = threading.Thread(target=self._run, name="ledger-keeper", daemon=True)
@@ -140,9 +145,9 @@ class Keeper:
                 # Whatever it was, the other turns need their leases. At the next tick it is tried again.
                 if not threading.main_thread().is_alive():
                     return
-            with self._changed:
-                due = self._next()
-                self._changed.wait(None if due is None else max(due - time.monotonic(), 0))
+            due = self._next()
+            left = None if due is None else max(due - time.monotonic(), 0)
+            self._bell.wait_for(partial(self._is_other_than, due), left)
 
 
 class _Process:

@@ -125,11 +125,14 @@ class Log:
                     raise
                 history = History(self.conversation)
                 records = self._scan(self.conversation, 0)
-            if records:
+            try:
                 history.extend(records)
-            # Only now: the history is looked at without the lock, and is to be whole.
-            self.history = history
-            self._position = getattr(records, "position", history.position)
+                position = getattr(records, "position", history.position)
+                # Only now: the history is looked at without the lock, and is to be whole.
+                self.history, self._position = history, position
+            except BaseException:  # An interrupt, say: some of them are folded, nobody knows which.
+                self.history, self._position = History(self.conversation), 0
+                raise
             if history.unreadable and not self._warned:
                 self._warn()
             return history

@@ -13,9 +13,9 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import suppress
-from contextvars import Context
+from contextvars import Context, ContextVar
 from typing import Any, TypeVar
 
 from ledger.errors import StoreUnknown
@@ -82,6 +82,14 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+_still: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("ledger_still", default=None)
+
+
+def stands_still(loop: asyncio.AbstractEventLoop | None) -> None:
+    """Say in a context that a loop does nothing until the work there is done: its thread waits for it."""
+    _still.set(loop)
+
+
 _at_work: set[asyncio.Task[Any]] = set()
 
 
@@ -129,19 +137,24 @@ def result_of(awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
 
     Raises: RuntimeError: this is that loop's thread. LoopEnded.
     """
-    if running_loop() is loop:
+    if loop in (running_loop(), _still.get()):
         _drop(awaitable)
         raise RuntimeError(
             "this would wait on the event loop for the event loop itself; use ledger.aio here"
         )
     given: Future[Any] = Future()
+    done = (
+        threading.Lock()
+    )  # See `bells`: no interrupt may leave the loop to wait for the future's own.
+    done.acquire()
+    given.add_done_callback(lambda _: done.release())
     try:
         loop.call_soon_threadsafe(_begin, awaitable, given)
     except RuntimeError:  # It is closed.
         _drop(awaitable)
         raise LoopEnded(begun=False) from None
     # A loop that ends says nothing to those who wait on it: they have to look.
-    while not wait([given], LOOK_S).done:
+    while not done.acquire(timeout=LOOK_S):
         if _is_over(loop) and given.cancel():
             _drop(awaitable)
             raise LoopEnded(begun=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+
+from ledger.bells import Bell
 
 
 class Pieces:
@@ -16,46 +17,45 @@ class Pieces:
         self.redacted = redacted
         self._said: list[str] = []
         self._closed = False
-        self._changed = threading.Condition()
+        self._bell = Bell()
         self._listeners: list[Callable[[], None]] = []
 
     def add(self, text: str) -> None:
         """Add a piece; once closed, what a program still says is nobody's."""
-        with self._changed:
+        with self._bell.lock:
             if not self._closed:
                 self._said.append(text)
         self._tell()
 
     def close(self) -> None:
         """Say that nothing more comes."""
-        with self._changed:
+        with self._bell.lock:
             self._closed = True
         self._tell()
 
     def after(self, place: int) -> tuple[list[str], bool]:
         """Return the pieces from a place on, and whether no more will come after them."""
-        with self._changed:
+        with self._bell.lock:
             return self._said[place:], self._closed
 
     def wait(self, place: int) -> None:
         """Block until there is a piece at a place, or none will come."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._said) > place)
+        self._bell.wait_for(lambda: self._closed or len(self._said) > place)
 
     def listen(self, callback: Callable[[], None]) -> None:
         """Call back after each change, in the thread that makes it. It must not block or raise."""
-        with self._changed:
+        with self._bell.lock:
             self._listeners.append(callback)
 
     def unlisten(self, callback: Callable[[], None]) -> None:
         """Call back no more."""
-        with self._changed:
+        with self._bell.lock:
             self._listeners.remove(callback)
 
     @property
     def text(self) -> str:
         """All of it, joined."""
-        with self._changed:
+        with self._bell.lock:
             return "".join(self._said)
 
     @property
@@ -71,8 +71,8 @@ class Pieces:
         return text[:end]
 
     def _tell(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
+        self._bell.ring()
+        with self._bell.lock:
             listeners = list(self._listeners)
         for callback in listeners:
             callback()

@@ -7,15 +7,31 @@ a living holder takes to renew its lease, by this process's own clock: no two ma
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from contextvars import Context
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import Context, copy_context
 from inspect import BoundArguments
 from typing import Any, TypeVar
 
-from ledger.errors import SignatureChanged, TurnState, TurnUnfinished, TurnUnknown, TurnWaiting
+from ledger.errors import (
+    Cancelled,
+    SignatureChanged,
+    TurnState,
+    TurnUnfinished,
+    TurnUnknown,
+    TurnWaiting,
+)
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
-from ledger.turns import approving, claims, commands, launching, loops, running
+from ledger.turns import (
+    apart,
+    approving,
+    carrying,
+    claims,
+    commands,
+    launching,
+    loops,
+    running,
+)
 from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.commands import UNATTENDED
 from ledger.turns.helping import Remembering
@@ -59,6 +75,10 @@ class Resumption:
         self._view = view
         self.turn = turn
         """The turn's id."""
+        self.run: Run | None = None
+        """Its program at work; None: not yet."""
+        self.cancelled = False
+        """Whether it is no longer wanted: then it is not claimed, or given back."""
         self._given: list[Attachment] = []
         self._results = {
             call: lowered(output, f"results[{call!r}]", self._given)
@@ -69,6 +89,34 @@ class Resumption:
         self._claim: commands.Claim | None = None
         self._bound: BoundArguments | None = None
         self._rule: approving.Rule | None = None
+
+    def begin(self, context: Context, loop: loops.Loop | None = None) -> float | None:
+        """Claim the turn and start its program again, as one: nobody is to come between.
+
+        Returns: how many seconds to wait before asking again; None: that is done. Raises: as `claim`.
+        turn-stopped: it was cancelled meanwhile; then the turn is as it was.
+        """
+        if self.cancelled:
+            raise Cancelled(turn=self.turn)
+        wait_s = self.claim()
+        if wait_s is None:
+            if self.cancelled:
+                self._log.append(self._give_back)
+                raise Cancelled(turn=self.turn)
+            self.run = self._launch(context, loop)
+            if self.cancelled:
+                self.run.stop()
+        return wait_s
+
+    def cancel(self) -> None:
+        """Say that it is no longer wanted."""
+        self.cancelled = True
+
+    def leave(self) -> None:
+        """Have it end `stopped`, if it was begun: its caller is gone."""
+        self.cancel()
+        if self.run is not None:
+            self.run.stop()
 
     def claim(self) -> float | None:
         """Claim the turn. Returns: how many seconds to wait before asking again; None: it is ours.
@@ -93,8 +141,7 @@ class Resumption:
         saved((*self._log.lane, self.turn))
         return None
 
-    def launch(self, context: Context, loop: loops.Loop | None = None) -> Run:
-        """Start its program again, once it is ours."""
+    def _launch(self, context: Context, loop: loops.Loop | None) -> Run:
         assert self._claim is not None
         assert self._bound is not None
         record = self._log.history.node(self.turn).record
@@ -124,6 +171,11 @@ class Resumption:
             dead=view.dead(history, self.turn),
             kept=unsaved(history, (*self._log.lane, self.turn)),
         )
+
+    def _give_back(self, history: History) -> list[NewRecord]:
+        assert self._claim is not None
+        now = self._view.world.now()
+        return commands.release(history, self.turn, self._claim, program=None, now=now)
 
     def _approve(self, history: History) -> approving.Rule | None:
         """Return the rule by which a person is asked about its tools: the view's, else the recorded one."""
@@ -231,11 +283,13 @@ class Crew:
         *,
         at_once: int = 32,
     ) -> None:
+        self.all = list(resumptions)
+        """The turns, whatever became of them."""
         self._left = list(resumptions)
+        self._cancelled = False
         self._context = context
         self._loop = loop
         self._at_once = at_once
-        self._runs: list[Run] = []
         self._error: Exception | None = None
         self.resumed: list[Resumption] = []
         """Those that this process went on with."""
@@ -249,10 +303,10 @@ class Crew:
         Raises: the first store error that a claim met, when the other turns are over.
         """
         for resumption in list(self._left):
-            if sum(not run.outcome.done() for run in self._runs) >= self._at_once:
+            if self._cancelled or len(self._running()) >= self._at_once:
                 break
             try:
-                if resumption.claim() is not None:
+                if resumption.begin(self._context.copy(), self._loop) is not None:
                     continue
             except _LEFT_ALONE as error:
                 self._left.remove(resumption)
@@ -264,17 +318,25 @@ class Crew:
                 continue
             self._left.remove(resumption)
             self.resumed.append(resumption)
-            self._runs.append(resumption.launch(self._context.copy(), self._loop))
-        over = not self._left and all(run.outcome.done() for run in self._runs)
+        over = not self._left and not self._running()
         if over and self._error is not None:
             raise self._error
         return over
 
+    def _running(self) -> list[Run]:
+        return [each.run for each in self.resumed if each.run is not None and not each.run.is_over]
+
+    def cancel(self) -> None:
+        """Start no more."""
+        self._cancelled = True
+        for resumption in self.all:
+            resumption.cancel()
+
     def stop(self) -> None:
-        """Stop all that runs, and start no more."""
-        self._left = []
-        for run in self._runs:
-            run.stop()
+        """Start no more, and stop all that runs."""
+        self.cancel()
+        for resumption in self.all:
+            resumption.leave()
 
 
 _LEFT_ALONE = (TurnState, TurnWaiting, TurnUnfinished, TurnUnknown, SignatureChanged)
@@ -306,11 +368,28 @@ def fitting(programs: list[Program], record: kinds.Program | None) -> Program | 
     return None
 
 
+def go_on(resumption: Resumption, wait: Callable[[float], None]) -> Any:
+    """Go on with a turn until it is over; interrupted, stop it first. Returns: what its program returned.
+
+    Args: wait: lets some seconds go by, before the turn is claimed again.
+    """
+    return carrying.through([resumption], lambda: begun(resumption, wait).result())
+
+
+def begun(resumption: Resumption, wait: Callable[[float], None]) -> Run:
+    """Claim a turn as soon as it can be, and start its program. Args: wait: as for `go_on`."""
+    context = copy_context()
+    while (wait_s := carrying.begin(resumption, context)) is not None:
+        wait(wait_s)
+    assert resumption.run is not None
+    return resumption.run
+
+
 def finish(crew: Crew) -> None:
     """Go on with turns until all are over; interrupted, stop them first."""
-    try:
-        while not crew.step():
+
+    def go() -> None:
+        while not apart.do(crew.step, interrupted=crew.cancel):
             time.sleep(LOOK_S)
-    except BaseException:
-        crew.stop()
-        raise
+
+    carrying.through(crew.all, go)

@@ -12,10 +12,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
+from ledger.bells import Bell
 from ledger.errors import (
     Cancelled,
     LeaseLost,
@@ -66,7 +67,10 @@ class Run:
         scribe: Scribe | None = None,
     ) -> None:
         self.outcome: Future[Any] = Future()
-        """What the program returned, or why there is nothing: set when the end is recorded."""
+        """What the program returned, or why there is nothing: set when the end is recorded. For event loops."""
+        self.error: BaseException | None = None
+        """Why there is nothing, once it is over."""
+        self._value: Any = None
         self.running = running
         self.program = program
         self.claim = claim
@@ -79,9 +83,8 @@ class Run:
         self._begun = time.perf_counter()
         self._lock = threading.Lock()
         self._taken = False
-        self._over = threading.Lock()
-        """Held until it is over. A bare lock: see `wait`."""
-        self._over.acquire()
+        self._bell = Bell()
+        """Rings when it is over."""
         self._seen = log.position
         self._reading = False
         self._renewed = world.monotonic()
@@ -101,14 +104,21 @@ class Run:
         """Where jobs for it stand in line: behind no step, which may ask a rule that takes its time."""
         return *self._log.lane, "kept"
 
-    def wait(self, timeout_s: float = -1) -> None:
-        """Block until its outcome is there, or for some seconds. An interrupt may come at any moment.
+    @property
+    def is_over(self) -> bool:
+        """Whether its outcome is there."""
+        return self.running.over
 
-        Who waits on a future holds its lock for moments; an interrupt in one of them would leave it held,
-        and the turn could never end.
-        """
-        if self._over.acquire(timeout=timeout_s):
-            self._over.release()
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Block until its outcome is there, or for some seconds."""
+        self._bell.wait_for(lambda: self.is_over, timeout_s)
+
+    def result(self) -> Any:
+        """Block until its outcome is there. Returns: what its program returned. Raises: why there is nothing."""
+        self.wait()
+        if self.error is not None:
+            raise self.error
+        return self._value
 
     # -- told by the program's side
 
@@ -133,7 +143,7 @@ class Run:
         try:
             end()
         except BaseException as error:
-            if not self.outcome.done():
+            if not self.is_over:
                 self._conclude(error=error)
 
     def _finish(self, value: Any) -> None:
@@ -172,10 +182,10 @@ class Run:
 
     def stop(self) -> None:
         """End it as stopped: the program is told, and has a moment to end by itself."""
-        if self.outcome.done() or self.running.stopped:
+        if self.is_over or self.running.stopped:
             return
-        self.running.ask_to_stop()
         keeper.later(GRACE_S, self._end_stopped, self.lane)
+        self.running.ask_to_stop()
         self._cancel()
 
     def lose(self, error: LeaseLost) -> None:
@@ -211,7 +221,7 @@ class Run:
 
     def renew(self) -> bool:
         """Renew the lease. Returns: whether it was renewed, or needs to be no more."""
-        if self.outcome.done():
+        if self.is_over:
             return True
         began = self._world.monotonic()
         self._trying = began if self._trying is None else self._trying
@@ -403,12 +413,13 @@ class Run:
                     self._scribe.end(recorded)
         keeper.leave(self)
         _running.pop(self.turn, None)
+        self._value, self.error = value, error
         self.running.over = True
         if error is not None:
             self.outcome.set_exception(error)
         else:
             self.outcome.set_result(value)
-        self._over.release()
+        self._bell.ring()
         self.running.pieces.close()
 
     def _check_process(self) -> None:
@@ -425,29 +436,13 @@ def _lost(turn: str, error: LeaseLost | TurnUnknown) -> LeaseLost:
     return LeaseLost(turn=turn, reason="its conversation was deleted or made anew")
 
 
-LAST_S = 5.0
-"""How long a caller that is interrupted waits for its turn to be recorded as stopped."""
-
-
-def result(run: Run) -> Any:
-    """Wait for a turn's program and return what it returned; interrupted, stop the turn first."""
-    try:
-        run.wait()
-    except BaseException:
-        run.stop()
-        if not run.outcome.done():
-            run.wait(LAST_S)
-        raise
-    return run.outcome.result()
-
-
 _running: dict[str, Run] = {}
 
 
 def find(turn: str) -> Run | None:
     """Return the run of a turn that runs in this process, or None."""
     run = _running.get(turn)
-    return run if run is not None and run.claim.holder and not run.outcome.done() else None
+    return run if run is not None and run.claim.holder and not run.is_over else None
 
 
 def all_here() -> list[Run]:
@@ -462,9 +457,10 @@ def drain(timeout_s: float | None = None) -> list[str]:
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     while left := all_here():
-        wait_s = None if deadline is None else max(deadline - time.monotonic(), 0)
-        if wait([run.outcome for run in left], wait_s).not_done:
-            return [run.turn for run in all_here()]
+        for run in left:
+            run.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
+            if not run.is_over:
+                return [run.turn for run in all_here()]
     return []
 
 

@@ -57,18 +57,24 @@ _waiting: dict[tuple[str, str], list[Making]] = {}
 @contextmanager
 def waiting(making: Making, request_id: str | None) -> Iterator[None]:
     """Let a send be cancelled under its request id while it waits to be recorded."""
-    key = (making.view.conversation, request_id or "")
-    if request_id is not None:
-        with _lock:
-            _waiting.setdefault(key, []).append(making)
+    if request_id is None:
+        yield
+        return
+    with _lock:
+        _waiting.setdefault((making.view.conversation, request_id), []).append(making)
     try:
         yield
     finally:
-        if request_id is not None:
-            with _lock:
-                _waiting[key].remove(making)
-                if not _waiting[key]:
-                    del _waiting[key]
+        waits_no_more(making, request_id)
+
+
+def waits_no_more(making: Making, request_id: str | None) -> None:
+    """Let a send not be cancelled any more; again is no error."""
+    key = (making.view.conversation, request_id or "")
+    with _lock:
+        left = [other for other in _waiting.pop(key, []) if other is not making]
+        if left:
+            _waiting[key] = left
 
 
 def cancel(conversation: str, request_id: str) -> bool:

@@ -168,6 +168,8 @@ def test_a_blocking_verb_on_the_loop_of_a_coroutine_store():
         await chat("hi")
         with pytest.raises(RuntimeError, match=r"ledger\.aio"):
             ledger.open("alex", plain, store=store).turns  # noqa: B018 - it raises
+        with pytest.raises(RuntimeError, match=r"ledger\.aio"):
+            ledger.open("alex", plain, store=store)("never")
         return await chat("again")
 
     assert asyncio.run(both()) == "1 before again"

@@ -711,7 +711,7 @@ class ReusesSalts(MemoryStore):
     """Seals every line with the same salt: a position cannot tell one making from another."""
 
     def append(self, conversation: str, records: Any, *, expect: int | None = None) -> Position:
-        with self._changed:
+        with self._bell.lock:
             before = self.raw(conversation)
             super().append(conversation, records, expect=expect)
             scanner = codec.Scanner(codec.first_chain(conversation))
@@ -784,7 +784,7 @@ class StaysLockedInAFork(MemoryStore):
     """Leaves its lock in a fork as another thread held it."""
 
     def append(self, conversation: str, records: Any, *, expect: int | None = None) -> Position:
-        with self._changed:
+        with self._bell.lock:
             time.sleep(GIVE_WAY_S)
             return super().append(conversation, records, expect=expect)
 

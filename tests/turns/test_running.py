@@ -13,7 +13,7 @@ from ledger.turns import commands, running
 from ledger.turns.current import Running
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
-from ledger.turns.running import Run, result
+from ledger.turns.running import Run
 from ledger.turns.steps import Steps
 from ledger.turns.view import Start, View
 from tests.worlds import FakeWorld
@@ -322,7 +322,7 @@ def test_an_interrupt_while_waiting_holds_nobody_up(scene, line):
     before = sys.gettrace()
     sys.settrace(interrupt)
     try:
-        result(scene.run)
+        scene.run.result()
     except KeyboardInterrupt:
         pass
     finally:

@@ -1,0 +1,59 @@
+"""Threads that wait for a change, and are woken by it; an interrupt of one of them harms no other.
+
+`threading.Condition`, `Event` and `concurrent.futures.wait` are written in Python, and a signal's handler that raises
+(Ctrl-C raises KeyboardInterrupt) may come between any two of their steps. Then a lock stays held, and whoever needs it
+next waits for ever. A lock that is written in C is taken and given back in one step of `with`, and so all that is
+waited on here are such locks. Nothing in this package waits on the others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Bell:
+    """A lock, and those who wait until something that is changed under it is so."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        """Held while what is waited for is changed or asked."""
+        self._waiting: list[threading.Lock] = []
+
+    def wait_for(self, what: Callable[[], T], timeout_s: float | None = None) -> T:
+        """Block until something is true, or the time is up. Returns: what it was last.
+
+        Args: what: asked with the lock held, at first and whenever the bell rings. The caller does not hold
+        the lock.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            woken = threading.Lock()
+            woken.acquire()
+            with self.lock:
+                found, left = what(), _left(deadline)
+                if found or not left:
+                    return found
+                self._waiting.append(woken)
+            if not woken.acquire(timeout=left):
+                with self.lock:
+                    if woken in self._waiting:
+                        self._waiting.remove(woken)
+
+    def ring(self) -> None:
+        """Have all who wait ask again."""
+        with self.lock:
+            waiting, self._waiting = self._waiting, []
+        for woken in waiting:
+            woken.release()
+
+
+def _left(deadline: float | None) -> float:
+    """Return the seconds that are left, as `acquire` takes them: -1 is no limit."""
+    if deadline is None:
+        return -1
+    return min(max(deadline - time.monotonic(), 0), threading.TIMEOUT_MAX)
