@@ -71,7 +71,8 @@ class DraftTurn:
     """All that came after: thinking, tool rounds, answer. An unanswered turn may have steps."""
     source: dict[str, Any]
     """`format`, `conversation`, `records` (ids folded into it, in order), and where known `prompt`,
-    `context` (ids of hidden records), `created`, `updated`, `cut` (why the answer is not whole)."""
+    `context` (ids of hidden records), `created`, `updated`, `cut` (why the answer is not whole);
+    and `order`, `preferred`, `rank`: see docs/reference/format.md."""
 
 
 @dataclass(slots=True)
