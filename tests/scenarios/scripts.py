@@ -105,7 +105,7 @@ async def queued_aio(chat):
 
 def main(name: str, folder: str, face: str, kind: str) -> None:
     """Do what is asked; `-` in place of a folder is a store of coroutines in this process."""
-    faulthandler.dump_traceback_later(15, exit=True)
+    faulthandler.dump_traceback_later(50, exit=True)
     store = Coroutines() if folder == "-" else folder
     work = globals()[f"{name}_{face}"]
     try:

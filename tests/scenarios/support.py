@@ -20,7 +20,7 @@ from typing import Any
 import ledger
 from ledger.turns import commands, keeper, running
 
-SOON_S = 20.0
+SOON_S = 60.0
 """How long anything may take on a busy machine before a scenario gives up."""
 
 

@@ -13,7 +13,7 @@ import ledger
 from tests.scenarios.scripts import KINDS
 from tests.scenarios.support import FACES, SOON_S, asked, states, until, view
 
-SOON_OVER_S = 4.0
+SOON_OVER_S = 10.0
 """How long a process may take to end: a second for its turn, and what a busy machine takes to end one."""
 
 
@@ -120,4 +120,4 @@ def test_a_killed_process_is_seen_dead_at_once(tmp_path):
     assert states(view(tmp_path / "s").all_turns()) == ["interrupted"]
     begun = time.monotonic()
     assert ledger.open("alex", lambda message: message, store=tmp_path / "s")("next") == "next"
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 5  # At once, not when its lease of 30 s runs out.

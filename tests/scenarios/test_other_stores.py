@@ -121,7 +121,7 @@ def test_a_stop_is_seen_in_time(face, store):
         else:
             face.do(chat.stop)
         assert isinstance(sent.exception(SOON_S), errors.Cancelled)
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 4  # A second, and what a busy machine adds.
 
 
 def test_many_senders(store):
@@ -178,25 +178,40 @@ def test_a_blocking_verb_on_the_loop_of_a_coroutine_store():
 def test_a_loop_is_not_blocked_by_slow_coroutines():
     """A store that awaits for long leaves the loop free, and its waits overlap."""
     store = Coroutines()
-    sleep = 0.05
     append, read = store.append, store.read
+    waiting = most = ticks = 0
+
+    async def slowly(call, *args, **kwargs):
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        before = ticks
+        while ticks < before + 5:  # So it ends only if the loop goes on meanwhile.
+            await asyncio.sleep(0.01)
+        waiting -= 1
+        return await call(*args, **kwargs)
 
     class Slow(Coroutines):
         async def append(self, *args, **kwargs):
-            await asyncio.sleep(sleep)
-            return await append(*args, **kwargs)
+            return await slowly(append, *args, **kwargs)
 
         async def read(self, *args, **kwargs):
-            await asyncio.sleep(sleep)
-            return await read(*args, **kwargs)
+            return await slowly(read, *args, **kwargs)
 
-    slow = Slow()
+    async def tick():
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
 
     async def all_():
+        ticking = asyncio.create_task(tick())
+        slow = Slow()
         chats = [ledger.aio.open(f"c{n}", awaited, store=slow) for n in range(20)]
-        begun = time.monotonic()
-        await asyncio.gather(*(chat("hi") for chat in chats))
-        return time.monotonic() - begun
+        await asyncio.wait_for(asyncio.gather(*(chat("hi") for chat in chats)), SOON_S)
+        ticking.cancel()
 
-    assert asyncio.run(all_()) < 20 * sleep * 2
+    asyncio.run(all_())
+
+    assert most >= 10
     until(lambda: all(log[-1]["kind"] == "ended" for log in store.inner.logs.values()))

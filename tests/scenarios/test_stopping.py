@@ -14,7 +14,7 @@ from ledger import errors
 from ledger.testing.children import children
 from tests.scenarios.support import FACES, SOON_S, asked, raw, states, until, view
 
-FREED_S = 2.0
+FREED_S = 4.0
 """How long a caller may have to wait after a stop: 1 s is promised, the rest is for a busy machine."""
 STUCK_S = 60.0
 PIECES = ["Once ", "upon ", "a time "]

@@ -16,7 +16,7 @@ from ledger.testing.children import children
 from ledger.turns.world import SYSTEM
 from tests.scenarios.support import FACES, SOON_S, Sign, states, until, view
 
-TOLD_S = 2.0
+TOLD_S = 5.0
 """How soon after it woke the worker has to know: 1 s is meant, the rest is for a busy machine."""
 
 

@@ -214,7 +214,7 @@ def test_stop_from_another_worker(workers):
         *rest, end = events
         took_s = time.monotonic() - asked
 
-    assert took_s < 3  # A second, and what a busy machine adds.
+    assert took_s < 5  # A second, and what a busy machine adds.
     assert (rest[-1]["kind"], rest[-1]["error"]["code"]) == ("failed", "turn-stopped")
     assert end["turn"]["state"] == "stopped"
     assert end["turn"]["partial"] == said + text_of(rest)
@@ -334,7 +334,7 @@ def test_a_worker_that_is_killed_leaves_its_turn_interrupted(workers):
 
             assert b.turns("c")[0]["state"] == "interrupted"
             assert list(followed)[-1]["turn"]["state"] == "interrupted"
-            assert time.monotonic() - killed < 3
+            assert time.monotonic() - killed < 10  # At once, not when its lease of 30 s runs out.
 
 
 @pytest.mark.parametrize(
