@@ -22,8 +22,11 @@ LIMIT_BYTES = 2 << 30
 
 _SPACE = b" \t\r\n"
 _WRAPPER = b'"conversations"'
-_MESSAGE = re.compile(rb'\s*\{\s*"(from|value)"')
-"""How a message begins: an object whose `conversations` are messages is one conversation."""
+_MESSAGE = re.compile(
+    rb'\s*\{\s*("from"\s*:\s*"[^"\\]*+"\s*,\s*"value"\s*:|"value"\s*:.*"from"\s*:\s*"[^"\\]*+"\s*\}\s*\Z)',
+    re.DOTALL,
+)
+"""How a message of ShareGPT is spelled: an object whose `conversations` are such is one of them."""
 _SHORT = 64
 """A string cut by the end of the data is looked at again when it is no longer than this, so that
 the wrapper's key is seen whole; a longer one is followed piece by piece."""

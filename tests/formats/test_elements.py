@@ -175,13 +175,17 @@ def test_depth_costs_no_stack():
     assert [data[1:-1]] == [one.raw for one in elements(data)]
 
 
-@given(st.lists(st.integers(0, 10**6)), st.sampled_from(["from", "value"]))
-def test_an_object_whose_conversations_are_messages_is_one_value(places, key):
+@given(st.lists(st.integers(0, 10**6)), st.booleans())
+def test_an_object_whose_conversations_are_messages_is_one_value(places, turned):
     """It is no wrapper: nothing of what stands beside the messages is lost, wherever it is cut."""
-    value = {"id": 1, "conversations": [{key: "a"}, {key: "b"}], "system": "c"}
+    message = {"value": "a", "from": "b"} if turned else {"from": "a", "value": "b"}
+    value = {"id": 1, "conversations": [message, message], "system": "c"}
     data = json.dumps(value).encode()
 
     assert [data] == [one.raw for one in elements(data, places)]
     assert [b'{"x": 1}', b'{"from": 1}'] == [
         one.raw for one in elements(b'{"conversations": [{"x": 1}, {"from": 1}]}', places)
+    ]
+    assert [b'{"value": null}'] == [
+        one.raw for one in elements(b'{"conversations": [{"value": null}]}', places)
     ]
