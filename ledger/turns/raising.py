@@ -6,6 +6,7 @@ its text. What else it held is gone.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ from ledger.records import values
 
 ERROR_LIMIT = 10_000
 """How many characters of an exception's text a record keeps."""
+_LAST_WORD = re.compile(r"[^\s,;:{}()\[\]\"']*$")
 NOTE = "raised before the turn was interrupted, and told again from its record"
 
 
@@ -28,11 +30,11 @@ def text_of(error: BaseException) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the beginning of a long text, up to a space: half a word is nothing that redacting would know."""
+    """Return the beginning of a long text, up to the end of a word: half a one is nothing that redacting would know."""
     if len(text) <= ERROR_LIMIT:
         return text
-    words = text[:ERROR_LIMIT].rsplit(maxsplit=1)
-    return words[0] if len(words) > 1 else f"({len(text)} characters without a space)"
+    whole = _LAST_WORD.sub("", text[:ERROR_LIMIT])
+    return whole or f"({len(text)} characters that are one word)"
 
 
 def describe(error: BaseException) -> dict[str, Any]:

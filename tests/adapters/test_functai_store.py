@@ -264,6 +264,8 @@ def test_a_planted_link_is_refused_with_its_code(tmp_path):
     assert elsewhere.read_bytes() == b""
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Its observer may be at work still, and warns.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_conversation_made_anew_is_not_mixed_with_the_old_one(store):
     """After delete and re-create, an open functai conversation is told `store-gone`."""
     chat = echo.conversation("alex", store=adapter.store(store))
