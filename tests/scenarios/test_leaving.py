@@ -95,8 +95,8 @@ def test_an_interrupt_while_a_send_waits(tmp_path, face):
 
 @pytest.mark.parametrize("face", list(FACES))
 def test_an_interrupt_at_any_moment(tmp_path, face):
-    """Interrupted at any moment of a send, a process leaves a turn that is stopped or done, or none; or, where the
-    interrupt came in an instant between two steps of the send, one that is `interrupted`, which is seen at once."""
+    """Interrupted at any moment of a send, a process leaves a turn that is stopped, or none; or, where it was gone
+    before it could say so, one that is `interrupted` at once. (test_interrupts.py is exact about each moment.)"""
     found = set()
     for round_ in range(5):
         folder = tmp_path / str(round_)
