@@ -37,10 +37,14 @@ _SEAL_LENGTH = 140
 _LARGE = 1 << 16
 """From this length on a line is not copied to be checked; below, copying is quicker."""
 _FROM_QUOTE = len('"') + 22 + len('"]}')
+_FROM_SALT = 22 + len('",')
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _SEAL_START = b',"seq":'
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _BLANK = b" \t\r\v\f"
 _TRAILING = b" \t\r"
+FORMAT_1 = b'{"functai_conversation":1,'
+"""How our lines of this format begin."""
 _KIND = re.compile(r"[a-z][a-z0-9_]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _ESCAPED = (
@@ -173,7 +177,8 @@ class Line(msgspec.Struct, gc=False):
     seq: int
     """Its place among the lines that are not blank; the first is 1."""
     verdict: Verdict
-    seal: Seal | None = None
+    written: int | None
+    """The place that its seal names; None: it has none."""
 
 
 def judged(line: Line, text: bytes) -> Verdict:
@@ -247,12 +252,16 @@ class Scanner:
         """The lines of other writers since the last seal: the next seal says if they are altered."""
         self._batch: list[tuple[Line, Verdict]] = []
         """The lines of a batch that has not ended, each with its verdict apart from the batch."""
+        self._last: Seal | None = None
+        """The seal of the last of them. To be read only while there are any."""
         self._overtaken = False
         """Another writer's record stands where the batch should go on: void, if it is unaltered."""
         self._waiting: list[Line] = []
         self._after = after
         self._may_be_mid_batch = count > 0
         self._unended = False
+        self.strange = False
+        """Whether a line was fed that does not begin as ours of this format do."""
 
     @property
     def covered(self) -> hashlib._Hash:
@@ -264,19 +273,22 @@ class Scanner:
         """Whether the lines so far end in an unfinished batch."""
         return bool(self._batch) and not self._overtaken
 
-    def feed(self, data: bytes | memoryview) -> None:
-        """Read whole lines: data ends with a line feed.
+    def feed(self, data: bytes | memoryview, end: int | None = None) -> None:
+        """Read whole lines: data, up to `end`, ends with a line feed.
 
         Raises: RecursionError: a line of another writer is fine, but the caller stands too deep in
         its own stack. The lines before it are taken in: go on from `offset`, on a fresh stack.
         ValueError: after `feed_unended`, what follows is not its line feed; scan the log anew.
         """
         data = bytes(data)
+        size = len(data) if end is None else end
         start = self._end_unended(data) if self._unended else 0
-        while start < len(data):
-            end = data.index(b"\n", start)
-            self._line(data[start:end], b"\n")
-            start = end + 1
+        while start < size:
+            start = self._good_lines(data, start, size)
+            if start < size:
+                feed = data.index(b"\n", start)
+                self._line(data[start:feed], b"\n")
+                start = feed + 1
 
     def feed_unended(self, line: bytes) -> bool:
         """Read a last line that lacks its line feed, if it is sealed and checks. Says whether.
@@ -322,9 +334,66 @@ class Scanner:
         other._may_be_mid_batch = False
         return other
 
+    # -- many lines
+
+    def _good_lines(self, data: bytes, start: int, size: int) -> int:
+        """Read lines as long as each is what nearly all are; return where the first other one starts.
+
+        Those are sealed, in their place, the next of their batch, shorter than `_LARGE`, and they check. What
+        is found is what `_line` finds, in less than half the time.
+        """
+        if self._since is not None or self._covers_tombstone or self._overtaken or self._unsealed:
+            return start
+        count, chain, shift = self.count, self.chain, self.offset - start
+        last = self._last if self._batch else None
+        i, n = (last.i, last.n) if last is not None else (0, 0)
+        usual = n or 1
+        waiting, batch = self._waiting, self._batch
+        begun, judged = start, last is not None
+        try:
+            while start < size:
+                end = data.index(b"\n", start)
+                quote = end - _FROM_QUOTE
+                nth, total = (i + 1, n) if i < n else (1, usual)
+                place = b',"seq":%d,"ledger":["%d/%d","' % (count + 1, nth, total)
+                place_at = quote - _FROM_SALT - len(place)
+                if place_at < start or not data.startswith(place, place_at):
+                    found = find_seal(data[max(start, end - _SEAL_LENGTH) : end])
+                    if found is None or i < n or (found.seq, found.i) != (count + 1, 1):
+                        break
+                    total = usual = found.n
+                written = data[quote + 1 : quote + 23]
+                if (
+                    not data.startswith(FORMAT_1, start)
+                    or data[quote - 2 : quote] != b'",'
+                    or data[end - 3 : end] != b'"]}'
+                    or data[quote - _FROM_SALT : quote - 2].translate(None, _BASE64)
+                    or end - start >= _LARGE
+                    or _text(hashlib.sha256(chain + data[start:quote]).digest()[:16]) != written
+                ):
+                    break
+                count, chain, i, n = count + 1, written, nth, total
+                line = Line(start + shift, end + shift, count, "sealed", count)
+                waiting.append(line)
+                if i < n:
+                    batch.append((line, "sealed"))
+                elif batch:
+                    if judged:
+                        self._judge_batch(void=False)
+                        judged = False
+                    batch.clear()
+                start = end + 1
+        finally:
+            if start > begun:
+                self.count, self.chain, self.offset = count, chain, start + shift
+                self._may_be_mid_batch = False
+                self._last = Seal(count, i, n, "", chain, 0)
+        return start
+
     # -- one line
 
     def _line(self, line: bytes, ending: bytes) -> None:
+        self.strange = self.strange or not line.startswith(FORMAT_1)
         found = find_seal(line)
         if found is not None:
             self._sealed_line(line, found)
@@ -352,7 +421,7 @@ class Scanner:
         if line[-1:] == b" ":
             self._covers_tombstone = True
         if self._batch and not self._overtaken:
-            if readable and not _was_next(value, self._batch[-1][0].seal):
+            if readable and not _was_next(value, self._last):
                 self._overtaken = True
             else:
                 self._close(void=False)
@@ -380,7 +449,7 @@ class Scanner:
 
     def _batch_line(self, line: Line, found: Seal) -> None:
         mid_batch, self._may_be_mid_batch = self._may_be_mid_batch, False
-        last = self._batch[-1][0].seal if self._batch else None
+        last, self._last = (self._last if self._batch else None), found
         if line.verdict == "suspect":
             # Nor are the unsealed lines that it covers readable records now.
             self._close(void=False)
@@ -415,7 +484,7 @@ class Scanner:
     def _add(self, length: int, verdict: Verdict, found: Seal | None) -> Line:
         self.count += 1
         start = self.offset
-        line = Line(start, start + length, self.count, verdict, found)
+        line = Line(start, start + length, self.count, verdict, found.seq if found else None)
         self._waiting.append(line)
         return line
 

@@ -28,7 +28,7 @@ Payload = msgspec.Raw
 ABSENT = msgspec.Raw()
 
 
-class _Common(msgspec.Struct, tag_field="kind", kw_only=True):
+class _Common(msgspec.Struct, tag_field="kind", kw_only=True, gc=False):
     functai_conversation: Literal[1]
     at: str = ""
     seq: int = 0
@@ -190,7 +190,7 @@ class Entry(_Common, tag="entry"):
     turn: str | None = None
 
 
-class Other(msgspec.Struct, kw_only=True):
+class Other(msgspec.Struct, kw_only=True, gc=False):
     """A record of a kind, format or shape that is not known here: its place counts, no more."""
 
     kind: str
@@ -199,7 +199,7 @@ class Other(msgspec.Struct, kw_only=True):
     functai_conversation: int = 1
 
 
-class Unreadable(msgspec.Struct, kw_only=True):
+class Unreadable(msgspec.Struct, kw_only=True, gc=False):
     """The place of a line that cannot be handed out: damaged, suspect, void, or no record."""
 
     seq: int = 0

@@ -226,19 +226,27 @@ def same_file(found: os.stat_result, path: str) -> bool:
 # -- folders ---------------------------------------------------------------------------------------
 
 
+class _Folder:
+    """An open folder; closes itself when nobody refers to it, wherever an interrupt comes."""
+
+    def __init__(self, path: str) -> None:
+        flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+        self.number: list[int] = []
+        self.number.extend(map(os.open, (path,), (flags,)))
+
+    def __del__(self) -> None:
+        for number in getattr(self, "number", ()):  # Interrupted early, there is none.
+            os.close(number)
+
+
 def flush_folder(path: str) -> None:
     """Make the names in a folder durable."""
-    number: list[int] = []
-    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        number.extend(map(os.open, (path,), (flags,)))
-        flush(number[0])
+        folder = _Folder(path)
+        flush(folder.number[0])
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # This system flushes no folders.
             raise
-    finally:
-        if number:
-            os.close(number.pop())
 
 
 def distrust(found: os.stat_result, user: int) -> str | None:

@@ -24,12 +24,10 @@ from ledger.stores.files import Descriptor, Files, named
 
 BLOCK = 1 << 16
 """How much is read from the end at first, in bytes; doubled until enough is found."""
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 """How much is read at once going forward, in bytes."""
 GUARD = 192
 """How many bytes at a known place are compared before what is known is used: more than a seal."""
-
-_OF_FORMAT_1 = b'{"functai_conversation":1,'
 
 
 class Source(Protocol):
@@ -111,7 +109,8 @@ class Reader:
         """How many lines stand before the first that is not settled."""
         self.taken_to = scanner.offset
         """Offset of the end of those lines."""
-        self._data = b""
+        self._held = b""
+        """The bytes from `taken_to` to where the scanner stands."""
 
     def whole_lines(self) -> Iterator[Piece]:
         """Read up to the last line feed that is there now."""
@@ -127,8 +126,9 @@ class Reader:
                     return
                 length *= 2
                 continue
-            yield self._feed(chunk[:end])
-            length = max(CHUNK, len(self._data))
+            self.scanner.feed(chunk, end)
+            yield from self._taken(self.scanner.settled(), offset, chunk, end)
+            length = max(CHUNK, len(self._held))
 
     def rest(self) -> bytes:
         """Return the bytes after the last line feed."""
@@ -146,46 +146,49 @@ class Reader:
         if not self.rest_looks_whole():
             return False
         rest = self.rest()
-        before = self.scanner.count
         taken = self.scanner.feed_unended(rest)
         if taken:
-            self._keep(rest, self.scanner.count - before)
+            self._look_at(rest, len(rest))
+            self._held += rest
         return taken
 
     def finish(self, *, in_flight: bool) -> Piece:
         """Settle the lines still open. Args: in_flight: an unfinished batch may be being written."""
-        return self._taken(self.scanner.settled(at_end=True, in_flight=in_flight))
-
-    def _feed(self, data: bytes) -> Piece:
-        before = self.scanner.count
-        self.scanner.feed(data)
-        self._keep(data, self.scanner.count - before)
-        return self._taken(self.scanner.settled())
-
-    def _keep(self, data: bytes, lines: int) -> None:
-        self._data = self._data + data if self._data else data
-        if not self.newer and _lines_of_format_1(data) != lines:
-            self.newer = any(map(is_newer, data.split(b"\n")))
-
-    def _taken(self, lines: list[codec.Line]) -> Piece:
-        piece = Piece(lines, self._data, self.taken_to)
-        if lines:
-            self.taken = lines[-1].seq
-        if self.taken == self.scanner.count:
-            self.taken_to, self._data = self.scanner.offset, b""
-        elif lines:
-            done = lines[-1].end + 1 - self.taken_to
-            self.taken_to, self._data = self.taken_to + done, self._data[done:]
+        lines = self.scanner.settled(at_end=True, in_flight=in_flight)
+        piece = Piece(lines, self._held, self.taken_to)
+        self._hold(lines, self.taken_to, self._held, len(self._held))
         return piece
 
+    def _taken(
+        self, lines: list[codec.Line], offset: int, data: bytes, end: int
+    ) -> Iterator[Piece]:
+        """Hand out lines that are settled now that a chunk was read: of those that were held, then of its own."""
+        self._look_at(data, end)
+        own = next((k for k, line in enumerate(lines) if line.start >= offset), len(lines))
+        pieces = [Piece(lines[:own], self._held, self.taken_to)] if own else []
+        if lines[own:]:
+            pieces.append(Piece(lines[own:], data, offset))
+            self._hold(lines, offset, data, end)
+        else:
+            self._hold(lines, self.taken_to, self._held + data[:end], len(self._held) + end)
+        yield from pieces
 
-def _lines_of_format_1(data: bytes) -> int:
-    return data.startswith(_OF_FORMAT_1) + data.count(b"\n" + _OF_FORMAT_1)
+    def _hold(self, taken: list[codec.Line], offset: int, data: bytes, end: int) -> None:
+        """Hold the bytes behind the lines that were taken; `data` up to `end` lies at `offset`."""
+        if taken:
+            self.taken, self.taken_to = taken[-1].seq, taken[-1].end + 1
+        if self.taken == self.scanner.count:
+            self.taken_to = self.scanner.offset
+        self._held = data[self.taken_to - offset : end]
+
+    def _look_at(self, data: bytes, end: int) -> None:
+        if self.scanner.strange and not self.newer:
+            self.newer = any(map(is_newer, data[:end].split(b"\n")))
 
 
 def is_newer(line: bytes) -> bool:
     """Say whether a line is a record of a newer format."""
-    if line.startswith(_OF_FORMAT_1) or codec.is_blank(line):
+    if line.startswith(codec.FORMAT_1) or codec.is_blank(line):
         return False
     record = codec.decode_plain(line)
     return record is not None and record["functai_conversation"] > 1
@@ -322,8 +325,8 @@ def _read_all(source: Source, scanner: codec.Scanner) -> _Reading:
 
 def _compare(reader: _Reading, piece: Piece) -> None:
     for line in reversed(piece.lines):
-        if line.verdict == "sealed" and line.seal is not None:
-            reader.shift = line.seal.seq - line.seq
+        if line.verdict == "sealed" and line.written is not None:
+            reader.shift = line.written - line.seq
             return
 
 

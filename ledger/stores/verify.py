@@ -84,7 +84,7 @@ def verify(source: lines.Source, conversation: str) -> Report:
 
 def _judge(report: Report, piece: lines.Piece) -> None:
     for line in piece.lines:
-        written = line.seal.seq if line.seal is not None else None
+        written = line.written
         verdict = codec.judged(line, piece.text(line))
         report.counts[verdict] = report.counts.get(verdict, 0) + 1
         if verdict != "sealed":

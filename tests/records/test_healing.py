@@ -67,7 +67,7 @@ def codec_lines(data):
     """The sealed lines of a log."""
     scanner = codec.Scanner(codec.first_chain(ID))
     scanner.feed(data)
-    return [line for line in scanner.settled(at_end=True) if line.seal is not None]
+    return [line for line in scanner.settled(at_end=True) if line.written is not None]
 
 
 def flipped(data, place, flip, length):
