@@ -543,6 +543,13 @@ def decode_struct(line: bytes, seq: int) -> kinds.Recorded:
     return record
 
 
+def structs_of(records: Sequence[Mapping[str, Any]], count: int) -> list[kinds.Recorded]:
+    """Return records that a store took as it would read them. Args: count: how many stood before them."""
+    return [
+        decode_struct(_encoder.encode(record), seq) for seq, record in enumerate(records, count + 1)
+    ]
+
+
 def decode_structs(data: bytes, first_seq: int, count: int) -> list[kinds.Recorded] | None:
     """Decode many good lines at once; None when they must be decoded one by one.
 

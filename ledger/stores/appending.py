@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from msgspec import structs
+
 from ledger.errors import LedgerError, StoreUnknown
 from ledger.records import codec
 from ledger.stores import handout, lines
@@ -93,6 +95,7 @@ class Tail:
         head = self._head or _head_of_first(text, start + len(before))
         known = lines.Known(
             identity=self._source.identity,
+            changed_ns=0,
             scanner=codec.Scanner(chain, offset=end, count=count),
             guard=text[-lines.GUARD :],
             head=head,
@@ -116,6 +119,10 @@ class Added(NamedTuple):
     data: bytes
     known: lines.Known
     position: Position
+
+    def known_at(self, found: os.stat_result) -> lines.Known:
+        """Return what is known of the log with them, once the system said what it has."""
+        return structs.replace(self.known, changed_ns=found.st_ctime_ns)
 
 
 # -- bytes -----------------------------------------------------------------------------------------

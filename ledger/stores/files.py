@@ -160,9 +160,9 @@ class Descriptor:
             raise StoreDenied(where=self.path, reason="it belongs to another user")
         return found
 
-    def is_at_its_path(self) -> bool:
-        """Say whether the path still leads to this file."""
-        return same_file(self.found, self.path)
+    def at_its_path(self) -> os.stat_result | None:
+        """Return what the system says of the file at the path, if it still is this one."""
+        return found_there(self.found, self.path)
 
     def close(self) -> None:
         """Close the file; again is no error."""
@@ -216,11 +216,16 @@ def wide_mode(path: str) -> int:
 
 def same_file(found: os.stat_result, path: str) -> bool:
     """Say whether a path leads to the file that was found, without following a link."""
+    return found_there(found, path) is not None
+
+
+def found_there(found: os.stat_result, path: str) -> os.stat_result | None:
+    """Return what the system says of the file that was found, if a path leads to it without following a link."""
     try:
         there = os.stat(path, follow_symlinks=False)
     except OSError:
-        return False
-    return (there.st_dev, there.st_ino) == (found.st_dev, found.st_ino)
+        return None
+    return there if (there.st_dev, there.st_ino) == (found.st_dev, found.st_ino) else None
 
 
 # -- folders ---------------------------------------------------------------------------------------

@@ -214,9 +214,10 @@ class FolderStore:
         if owed is not None:
             self._owed[conversation] = owed
             raise StoreUnknown(where=log.data, reason="the flush to disk failed")
-        if not file.is_at_its_path():
+        there = file.at_its_path()
+        if there is None:
             raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
-        self._remember(conversation, added.known)
+        self._remember(conversation, added.known_at(there))
         return added.position
 
     def _tail(self, log: reading.Log, file: locks.LockedFile, expect: int | None) -> appending.Tail:
@@ -426,10 +427,10 @@ class FolderStore:
         """Return the position of the end, reading what was appended since it was last known."""
         known = self._known.get(conversation)
         try:
-            return self._read(conversation, known.count if known else 0, _nothing).position
+            return self._read(conversation, known.count if known else 0, reading.nothing).position
         except StoreGone:
             self._known.pop(conversation, None)
-            return self._read(conversation, 0, _nothing).position
+            return self._read(conversation, 0, reading.nothing).position
 
     def _read(self, conversation: str, after: int, decode: reading.Decode[T]) -> Records[T]:
         self._check(conversation)
@@ -468,6 +469,8 @@ class FolderStore:
         Returns: whether it changed. Not promised: that a change that was undone is noticed.
         """
         self._check(conversation)
+        if timeout <= 0:
+            return self._moved(conversation, after)
         return self._waiters.wait(conversation, lambda: self._moved(conversation, after), timeout)
 
     def _moved(self, conversation: str, after: int) -> bool:
@@ -475,10 +478,11 @@ class FolderStore:
         if known is not None and agrees(after, known.position):
             with suppress(OSError):
                 found = os.stat(self._home.log(conversation).data, follow_symlinks=False)
-                if (found.st_dev, found.st_ino, found.st_size) == (*known.identity, known.end):
+                seen = (*known.identity, known.end, known.changed_ns)
+                if (found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns) == seen:
                     return False
         try:
-            return not agrees(after, self._read(conversation, after, _nothing).position)
+            return not agrees(after, self._read(conversation, after, reading.nothing).position)
         except StoreGone:
             return True
 
@@ -589,10 +593,6 @@ class FolderStore:
         """In the child, leave to the parent who waits there and what its disk owes it."""
         if child:
             self._waiters, self._owed = waking.Waiters(), {}
-
-
-def _nothing(piece: lines.Piece, after: int) -> list[None]:
-    return []
 
 
 def _conflict(conversation: str, expect: int, found: Position) -> StoreConflict:

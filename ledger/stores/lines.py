@@ -61,10 +61,13 @@ class FileSource:
         found = file.stat()
         self.identity = (found.st_dev, found.st_ino)
         self.size = found.st_size
+        self.changed_ns = found.st_ctime_ns
+        """When the file was changed last, as the system tells."""
 
     def look(self) -> None:
         """See what was appended since."""
-        self.size = self.file.stat().st_size
+        found = self.file.stat()
+        self.size, self.changed_ns = found.st_size, found.st_ctime_ns
 
     def read(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes. Raises store-io and the like by name."""
@@ -213,6 +216,8 @@ class Known(msgspec.Struct, frozen=True):
 
     identity: tuple[int, int]
     """Device and inode."""
+    changed_ns: int
+    """When the file was changed last, when this was known. A log that was made anew has another time."""
     scanner: codec.Scanner
     """Stands at the end of what is known. Never fed: `scanner.onward()` is."""
     guard: bytes
@@ -278,6 +283,7 @@ def known_at_end(source: FileSource, reader: Reader, head: Head | None, *, count
     scanner = reader.scanner.onward()
     return Known(
         identity=source.identity,
+        changed_ns=source.changed_ns,
         scanner=scanner,
         guard=guard_before(source, scanner.offset),
         head=head if scanner.count else None,

@@ -88,7 +88,7 @@ def acquire(
         if not file.try_lock():
             file.close()
             file = _Waiter(path, flags, kind).wait(deadline)
-        if file.is_at_its_path():
+        if file.at_its_path() is not None:
             return file
         file.close()
 
@@ -97,7 +97,7 @@ def try_lock(path: str, kind: type[LockedFile] = LockedFile) -> LockedFile | Non
     """Take a lock for reading: at once, without making its file. None: busy, absent, or not allowed."""
     try:
         file = kind(path, os.O_RDONLY)
-        if file.try_lock() and file.is_at_its_path():
+        if file.try_lock() and file.at_its_path() is not None:
             return file
         file.close()
     except (OSError, LedgerError):

@@ -21,6 +21,12 @@ T = TypeVar("T")
 Decode = Callable[[lines.Piece, int], list[T]]
 """Makes records of the lines of a piece beyond a place."""
 
+
+def nothing(piece: lines.Piece, after: int) -> list[None]:
+    """Make no records: only where the log ends is asked."""
+    return []
+
+
 _DAMAGED = frozenset({"suspect", "unreadable"})
 _TRIES = 3
 """How often a log is read while names come and go beside it."""
@@ -231,6 +237,7 @@ class _Pass(Generic[T]):
         went_on = self._started_at > 0
         return lines.Known(
             identity=self._source.identity,
+            changed_ns=self._source.changed_ns,
             scanner=resume,
             guard=lines.guard_before(self._source, resume.offset),
             head=head if resume.count else None,

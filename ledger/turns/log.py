@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ledger.errors import DamageWarning, StoreUnsupported
-from ledger.records import canonical, redacting, values
+from ledger.records import canonical, codec, redacting, values
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
 from ledger.stores.base import Erased
@@ -118,6 +118,8 @@ class Log:
         """
         with self.lock:
             history = self.history
+            if self._position and not self.moved():
+                return history
             try:
                 records = self._scan(self.conversation, self._position)
             except Exception as error:
@@ -172,7 +174,7 @@ class Log:
                 if not records:
                     return history
                 try:
-                    self.calls.append(self.conversation, records, expect=self._position)
+                    count = self.calls.append(self.conversation, records, expect=self._position)
                 except Exception as error:
                     code = getattr(error, "code", None)
                     if code == "attachment-missing" and given and puts:
@@ -180,7 +182,20 @@ class Log:
                     elif code != "store-conflict":
                         raise
                     continue
-                return self.read()
+                return self._add_own(records, count)
+
+    def _add_own(self, records: list[NewRecord], count: int) -> History:
+        """Fold records that were appended just now; they are as they were given, so they are not read again."""
+        history = self.history
+        if history.position != self._position or count != self._position + len(records):
+            return self.read()
+        try:
+            history.extend(codec.structs_of(records, history.position))
+            self._position = count
+        except BaseException:
+            self.history, self._position = History(self.conversation), 0
+            raise
+        return history
 
     def hold(self, holder: str) -> None:
         """Have others see at once when this process dies, where the store can show that."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from inspect import BoundArguments
 from typing import Any, NamedTuple
 
@@ -311,11 +312,16 @@ def recorded(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> Descripti
     _check_names(list(inputs), list(outputs))
     named = list(inputs) == ["message"] and list(outputs) == [ANSWER]
     text = named and all(type(v) is str for v in (*inputs.values(), *outputs.values()))
+    return _recorded(tuple(inputs), tuple(outputs), text)
+
+
+@lru_cache(maxsize=256)
+def _recorded(inputs: tuple[str, ...], outputs: tuple[str, ...], text: bool) -> Description:
     shape: dict[str, Any] = {"type": "string"} if text else {}
     interface = {
         "description": "",
         "inputs": [{"name": name, "shape": shape} for name in inputs],
-        "outputs": [{"name": name, "shape": shape} for name in outputs or [ANSWER]],
+        "outputs": [{"name": name, "shape": shape} for name in outputs or (ANSWER,)],
     }
     return description("recorded", "ledger", interface, None)
 
