@@ -21,6 +21,7 @@ from ledger.stream import Stream
 from ledger.syncing import Moved, Synced, Syncer, wish_of
 from ledger.turn import Turn, outcome_of
 from ledger.turns import (
+    annotating,
     carrying,
     commands,
     loops,
@@ -405,6 +406,22 @@ class Conversation:
         if not isinstance(text, str):
             raise TypeError(f"a title is text, not {type(text).__name__}")
         self._log.add(commands.entry(commands.OWN, commands.TITLE, text, now=self._world.now()))
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels on the conversation itself, in the order in which they were put on."""
+        return self._log.read().labels()
+
+    def label(self, text: str) -> None:
+        """Put a label on the conversation: one line of at most 100 characters. One that it has stays as it is.
+
+        Raises: TypeError, ValueError: this cannot be a label.
+        """
+        annotating.label(self._log, self._view, None, text, on=True)
+
+    def unlabel(self, text: str) -> None:
+        """Take a label off the conversation; one that it does not have is no error. Raises: as `label`."""
+        annotating.label(self._log, self._view, None, text, on=False)
 
     def entries(self, plugin: str, kind: str) -> list[dict[str, Any]]:
         """Return what a plugin kept on this view's branch, oldest first: `seq`, `at`, `turn`, `data`."""

@@ -9,14 +9,15 @@ from typing import Any, Self
 
 from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
 from ledger.records import kinds, times
-from ledger.turns import answering, claims, following, resuming, stopping
+from ledger.turns import annotating, answering, claims, following, resuming, stopping
 from ledger.turns.following import Following
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
 from ledger.turns.resuming import Resumption
 from ledger.turns.view import View
-from ledger.views import History, states
+from ledger.views import History, annotations, states
 from ledger.views import steps as turn_steps
+from ledger.views.annotations import Rating
 from ledger.views.drawing import inputs_text
 from ledger.views.earlier import usage_of
 from ledger.views.nodes import Node, model_of
@@ -298,6 +299,24 @@ class TurnBase:
         ended = self._node.ended
         return None if ended is None else ended.seconds
 
+    # -- what is said of it
+
+    @property
+    def ratings(self) -> list[Rating]:
+        """How it was rated: the last rating by each who rated, the one that was given last at the end."""
+        return self._history.ratings(self._node.id)
+
+    @property
+    def rating(self) -> annotations.Value | None:
+        """The value of the rating that was given last; None: it is not rated."""
+        given = self.ratings
+        return given[-1].value if given else None
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels on it, in the order in which they were put on."""
+        return self._history.labels(self._node.id)
+
     # -- what it rests on
 
     @property
@@ -489,6 +508,32 @@ class Turn(TurnBase):
         Args, Returns, Raises: as `approve`.
         """
         answering.answer(self._log, self._view, self._id, question, "no", by=by, reason=reason)
+        return self
+
+    def rate(
+        self, value: annotations.Value | None, *, by: str | None = None, why: str | None = None
+    ) -> Self:
+        """Say how good it is. Of the ratings by each the last counts; `redact` applies to all its texts.
+
+        Args: value: a number on a scale of your own, True or False; None takes the rating back. by: who rates: a
+        person, a program; one line of at most 100 characters. why: the reason.
+        Returns: the turn. Raises: TypeError, ValueError: one of these cannot be. turn-state: it was erased.
+        Not promised: that a scale is known: who compares ratings of several `by` must know theirs.
+        """
+        annotating.rate(self._log, self._view, self._id, value, by=by, why=why)
+        return self
+
+    def label(self, text: str) -> Self:
+        """Put a label on it: one line of at most 100 characters. One that it has stays as it is.
+
+        Returns: the turn. Raises: TypeError, ValueError: this cannot be a label. turn-state: it was erased.
+        """
+        annotating.label(self._log, self._view, self._id, text, on=True)
+        return self
+
+    def unlabel(self, text: str) -> Self:
+        """Take a label off it; one that it does not have is no error. Returns, Raises: as `label`."""
+        annotating.label(self._log, self._view, self._id, text, on=False)
         return self
 
     def stop(self) -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = re.compile(r"(?:^|(?<!,)\s+)(?=(?:Args|Returns|Raises|Not promised)\b[^:.]{0,20}:\s)")
 WIDTH = 96
 INSIDE = frozenset(
-    {"add", "after_fork", "before_fork", "cleared", "is_here", "kept", "map", "proven"}
+    {"add", "after_fork", "before_fork", "cleared", "is_here", "kept", "map", "noted", "proven"}
 )
 """Names without an underscore that are for other modules of the package only."""
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef

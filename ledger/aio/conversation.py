@@ -279,6 +279,19 @@ class Conversation:
         """Give the conversation a title; the old ones stay in its log."""
         await self._do(lambda: self._inner.set_title(text))
 
+    @property
+    async def labels(self) -> list[str]:
+        """The labels on the conversation itself, in the order in which they were put on."""
+        return await self._do(lambda: self._inner.labels)
+
+    async def label(self, text: str) -> None:
+        """Put a label on the conversation. Raises: as `ledger.Conversation.label`."""
+        await self._do(lambda: self._inner.label(text))
+
+    async def unlabel(self, text: str) -> None:
+        """Take a label off the conversation. Raises: as `ledger.Conversation.label`."""
+        await self._do(lambda: self._inner.unlabel(text))
+
     async def entries(self, plugin: str, kind: str) -> list[dict[str, Any]]:
         """Return what a plugin kept on this view's branch, oldest first: `seq`, `at`, `turn`, `data`."""
         return await self._do(lambda: self._inner.entries(plugin, kind))

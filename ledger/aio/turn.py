@@ -17,9 +17,10 @@ from ledger.aio.waiting import (
     result,
 )
 from ledger.turn import TurnBase
-from ledger.turns import answering, following, stopping
+from ledger.turns import annotating, answering, following, stopping
 from ledger.turns.following import Following
 from ledger.turns.resuming import Resumption
+from ledger.views.annotations import Value
 
 
 class Turn(TurnBase):
@@ -115,6 +116,27 @@ class Turn(TurnBase):
         log, view, turn = self._log, self._view, self._id
         await do(log, lambda: answering.answer(log, view, turn, question, verdict, **said))
         return await self.refresh()
+
+    async def rate(
+        self, value: Value | None, *, by: str | None = None, why: str | None = None
+    ) -> Self:
+        """Say how good it is. Args, Returns, Raises: as `ledger.Turn.rate`."""
+        log, view, turn = self._log, self._view, self._id
+        await do(log, lambda: annotating.rate(log, view, turn, value, by=by, why=why))
+        return self
+
+    async def label(self, text: str) -> Self:
+        """Put a label on it. Returns, Raises: as `ledger.Turn.label`."""
+        return await self._label(text, on=True)
+
+    async def unlabel(self, text: str) -> Self:
+        """Take a label off it. Returns, Raises: as `ledger.Turn.label`."""
+        return await self._label(text, on=False)
+
+    async def _label(self, text: str, *, on: bool) -> Self:
+        log, view, turn = self._log, self._view, self._id
+        await do(log, lambda: annotating.label(log, view, turn, text, on=on))
+        return self
 
     async def stop(self) -> None:
         """Stop it, wherever it runs: within a second it ends `stopped`. See `Conversation.stop`."""

@@ -18,8 +18,8 @@ from typing import Any, Self
 
 from ledger.records import kinds
 from ledger.records.messages import Message
-from ledger.views import branches, context, exchange, lineage, place, states
-from ledger.views.nodes import CLEARED, SUMMARY, Node, Step, Tree, reads
+from ledger.views import annotations, branches, context, exchange, lineage, place, states
+from ledger.views.nodes import CLEARED, LABEL, RATING, SUMMARY, Node, Step, Tree, reads
 from ledger.views.rules import Rule
 from ledger.views.summaries import Summary
 
@@ -119,7 +119,15 @@ class History(Tree):
         on_it: set[str | None] = {None, *self.branch(branch)}
         return [entry for entry in kept if entry.turn in on_it]
 
+    def labels(self, turn: str | None = None) -> list[str]:
+        """Return the labels of a turn, or the conversation's own, in the order in which they were put on."""
+        return annotations.labels(self, turn)
+
     # -- one turn
+
+    def ratings(self, turn: str) -> list[annotations.Rating]:
+        """Return how a turn was rated: the last rating by each, the one that was given last at the end."""
+        return annotations.ratings(self, turn)
 
     def state(self, turn: str, *, now: datetime, dead: states.Dead = _NOBODY) -> states.State:
         """Return a turn's state at a moment (an aware datetime).
@@ -282,6 +290,8 @@ def _entry(tree: Tree, record: kinds.Entry, seq: int) -> None:
     tree.kept.setdefault(name, []).append(record)
     if name == SUMMARY:
         tree.summaries[seq] = record
+    elif name in (RATING, LABEL):
+        tree.noted.setdefault(record.turn, []).append(record)
     elif name == CLEARED:
         tree.head, tree.cleared = None, seq
 

@@ -38,6 +38,10 @@ LEFT = ("ledger", "left")
 """Of those that keep the messages behind a turn (none: before the first) that made no whole turn."""
 CLEARED = ("ledger", "cleared")
 """Of those that move the head before the first turn."""
+RATING = ("ledger", "rating")
+"""Of those that rate a turn."""
+LABEL = ("ledger", "label")
+"""Of those that put a label on a turn or on the conversation, or take it off."""
 
 
 class Node:
@@ -173,6 +177,9 @@ class Tree:
         """Entries by (plugin, kind of entry), in log order."""
         self.summaries: dict[int, kinds.Entry] = {}
         """The entries that are summaries, by place in the log."""
+        self.noted: dict[str | None, list[kinds.Entry]] = {}
+        """The entries that are ratings and labels, by the turn they are of (None: of the conversation), in log
+        order."""
         self.proven: dict[Any, dict[str, str | None]] = {}
         """What `context` has proven, by rule. The fold empties it when that may have changed."""
 
