@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from ledger.turns.receipts import Receipt
     from ledger.turns.running import drain
     from ledger.views import (
+        Diff,
         History,
         Lineage,
+        Rating,
         all_turns,
         compacted,
         last_turns,
@@ -51,12 +53,14 @@ if TYPE_CHECKING:
 _PLACES = {
     "Attachment": "ledger.turns.attachments",
     "Conversation": "ledger.conversation",
+    "Diff": "ledger.views",
     "FolderStore": "ledger.stores.folder",
     "History": "ledger.views",
     "LedgerError": "ledger.errors",
     "Lineage": "ledger.views",
     "MemoryStore": "ledger.stores.memory",
     "Position": "ledger.stores.base",
+    "Rating": "ledger.views",
     "Receipt": "ledger.turns.receipts",
     "Store": "ledger.stores.base",
     "Stream": "ledger.stream",
@@ -86,12 +90,14 @@ _PLACES = {
 __all__ = [
     "Attachment",
     "Conversation",
+    "Diff",
     "FolderStore",
     "History",
     "LedgerError",
     "Lineage",
     "MemoryStore",
     "Position",
+    "Rating",
     "Receipt",
     "Store",
     "Stream",

@@ -35,7 +35,8 @@ from ledger.turns.log import Log
 from ledger.turns.receipts import Receipt
 from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.view import Making, Siblings, TurnLike, View
-from ledger.views import History, Lineage, Rule, drawing, rules
+from ledger.views import Diff, History, Lineage, Rule, drawing, rules
+from ledger.views import diff as diffs
 from ledger.views.place import Cursor
 from ledger.views.rules import Chooser
 
@@ -119,8 +120,22 @@ class Conversation:
         history = self._log.read()
         return history.lineage(self._view.find(history, turn))
 
+    def diff(self, a: TurnLike, b: TurnLike) -> Diff:
+        """Compare two turns: what was asked and answered, word by word, the model, the settings, what each saw.
+
+        They may be on one branch or on two. Returns: the differences; `str` of it tells them in lines.
+        Raises: turn-unknown; store-corrupt, record-invalid: what is compared of them does not read.
+        Not promised: words, where texts are very long and have little in common: then whole lines, or all of it.
+        """
+        history, dead = self._view.judged(self._log)
+        one, other = (self._view.find(history, turn) for turn in (a, b))
+        return diffs.diff(history, one, other, now=self._world.now(), dead=dead)
+
     def tree(self, *, width: int = 100) -> drawing.Tree:
-        """Return the tree of turns as text: states, models, merges, title, head; `str` of it."""
+        """Return the tree of turns as text: states, models, merges, ratings, labels, title, head; `str` of it.
+
+        Its `mermaid()` is the same as a flowchart.
+        """
         history, dead = self._view.judged(self._log)
         return drawing.tree(
             history,

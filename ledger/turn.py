@@ -15,12 +15,12 @@ from ledger.turns.log import Log
 from ledger.turns.programs import Program
 from ledger.turns.resuming import Resumption
 from ledger.turns.view import View
-from ledger.views import History, annotations, states
+from ledger.views import History, states
 from ledger.views import steps as turn_steps
-from ledger.views.annotations import Rating
 from ledger.views.drawing import inputs_text
 from ledger.views.earlier import usage_of
 from ledger.views.nodes import Node, model_of
+from ledger.views.ratings import Rating, Value
 from ledger.views.text import error_text, one_line
 
 WAIT_S = 0.25
@@ -307,7 +307,7 @@ class TurnBase:
         return self._history.ratings(self._node.id)
 
     @property
-    def rating(self) -> annotations.Value | None:
+    def rating(self) -> Value | None:
         """The value of the rating that was given last; None: it is not rated."""
         given = self.ratings
         return given[-1].value if given else None
@@ -510,9 +510,7 @@ class Turn(TurnBase):
         answering.answer(self._log, self._view, self._id, question, "no", by=by, reason=reason)
         return self
 
-    def rate(
-        self, value: annotations.Value | None, *, by: str | None = None, why: str | None = None
-    ) -> Self:
+    def rate(self, value: Value | None, *, by: str | None = None, why: str | None = None) -> Self:
         """Say how good it is. Of the ratings by each the last counts; `redact` applies to all its texts.
 
         Args: value: a number on a scale of your own, True or False; None takes the rating back. by: who rates: a

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = re.compile(r"(?:^|(?<!,)\s+)(?=(?:Args|Returns|Raises|Not promised)\b[^:.]{0,20}:\s)")
 WIDTH = 96
 INSIDE = frozenset(
-    {"add", "after_fork", "before_fork", "cleared", "is_here", "kept", "map", "noted", "proven"}
+    {"add", "after_fork", "annotated", "before_fork", "cleared", "is_here", "kept", "map", "proven"}
 )
 """Names without an underscore that are for other modules of the package only."""
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
@@ -38,6 +38,13 @@ RETURNED = [
     ("ledger.formats.base", "Notes", "`report.notes`"),
     ("ledger.formats.base", "Skipped", "one of `report.notes.skipped`"),
     ("ledger.views.drawing", "Rendered", "what `chat.render` returns"),
+    ("ledger.views.drawing", "Tree", "what `chat.tree` returns"),
+    ("ledger.views.flowchart", "Drawn", "one of `tree.turns`"),
+    ("ledger.views.diff", "Difference", "one of `diff.outputs`, and the like"),
+    ("ledger.views.diff", "Side", "`diff.a` and `diff.b`"),
+    ("ledger.views.diff", "Saw", "`diff.saw`"),
+    ("ledger.views.words", "Piece", "one of `difference.pieces`"),
+    ("ledger.views.threeway", "Conflict", "what `on_conflict` is given"),
     ("ledger.views.lineage", "Rest", "one of `lineage.rests_on`"),
     ("ledger.views.place", "Place", "what `history.place` returns"),
     ("ledger.views.rules", "Rule", "what `all_turns` and the other rules return"),

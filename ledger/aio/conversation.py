@@ -24,7 +24,7 @@ from ledger.turns.receipts import Receipt
 from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.running import Run
 from ledger.turns.view import Making, Siblings, TurnLike
-from ledger.views import Lineage, Rule, drawing
+from ledger.views import Diff, Lineage, Rule, drawing
 from ledger.views.rules import Chooser
 
 T = TypeVar("T")
@@ -96,8 +96,12 @@ class Conversation:
         """Return what a turn's answer rests on, how, and what it influenced."""
         return await self._do(lambda: self._inner.lineage(turn))
 
+    async def diff(self, a: TurnLike, b: TurnLike) -> Diff:
+        """Compare two turns. Returns, Raises: as `ledger.Conversation.diff`."""
+        return await self._do(lambda: self._inner.diff(a, b))
+
     async def tree(self, *, width: int = 100) -> drawing.Tree:
-        """Return the tree of turns as text: states, models, merges, title, head; `str` of it."""
+        """Return the tree of turns as text: states, models, merges, ratings, labels, title, head; `str` of it."""
         return await self._do(lambda: self._inner.tree(width=width))
 
     async def render(self, *args: Any, **kwargs: Any) -> drawing.Rendered:

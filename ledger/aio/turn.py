@@ -20,7 +20,7 @@ from ledger.turn import TurnBase
 from ledger.turns import annotating, answering, following, stopping
 from ledger.turns.following import Following
 from ledger.turns.resuming import Resumption
-from ledger.views.annotations import Value
+from ledger.views.ratings import Value
 
 
 class Turn(TurnBase):

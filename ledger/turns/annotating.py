@@ -12,13 +12,13 @@ from ledger.errors import TurnState
 from ledger.turns import commands
 from ledger.turns.log import Log
 from ledger.turns.view import View
-from ledger.views import History, annotations
+from ledger.views import History, ratings
 from ledger.views.nodes import LABEL, RATING
 
 
 def rate(log: Log, view: View, turn: str, value: Any, *, by: Any, why: Any) -> None:
     """Record a rating. Raises: TypeError, ValueError, turn-unknown, turn-state: the turn was erased."""
-    data = annotations.rating_data(value, by, why)
+    data = ratings.rating_data(value, by, why)
     _refuse_erased(log.read(), turn)
     log.add(commands.entry(*RATING, data, now=view.world.now(), turn=turn))
 
@@ -28,7 +28,7 @@ def label(log: Log, view: View, turn: str | None, text: Any, *, on: bool) -> Non
 
     Raises: as `rate`.
     """
-    data = annotations.label_data(text, on=on)
+    data = ratings.label_data(text, on=on)
     history = log.read()
     if turn is not None:
         _refuse_erased(history, turn)

@@ -64,6 +64,18 @@ def merge_base(tree: Tree, a: str, b: str) -> str | None:
     return left.id
 
 
+def meeting(tree: Tree, turns: Iterable[str]) -> str | None:
+    """Return the nearest turn that is on the branches of all these turns; None when there is none.
+
+    Raises: turn-unknown. ValueError: no turns.
+    """
+    first, *others = dict.fromkeys(turns)
+    at: str | None = tree.node(first).id
+    for other in others:
+        at = merge_base(tree, at, other) if at is not None else None
+    return at
+
+
 def meeting_place(tree: Tree, turns: Iterable[str]) -> str | None:
     """Return where a merge of these turns lands: the parent that they share, else the nearest
     common ancestor that is none of them; None when there is none.
@@ -75,10 +87,8 @@ def meeting_place(tree: Tree, turns: Iterable[str]) -> str | None:
         raise ValueError("a merge names the turns that it merges")
     if len({node.parent for node in nodes}) == 1:
         return nodes[0].parent
-    merged = {node.id for node in nodes}
-    place: str | None = nodes[0].id
-    for node in nodes[1:]:
-        place = merge_base(tree, place, node.id) if place is not None else None
+    merged = [node.id for node in nodes]
+    place = meeting(tree, merged)
     while place is not None and place in merged:
         place = tree.nodes[place].parent
     return place

@@ -16,7 +16,9 @@ import msgspec
 
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds
+from ledger.views import ratings
 from ledger.views.context import Shown
+from ledger.views.flowchart import Drawn, flowchart
 from ledger.views.history import History
 from ledger.views.nodes import Node, model_of, readable_reads
 from ledger.views.states import Dead
@@ -76,6 +78,16 @@ class Tree(msgspec.Struct, frozen=True):
     """The tree of a conversation, as lines of text; `str` joins them."""
 
     lines: list[str]
+    turns: list[Drawn] = []
+    """What is drawn of each turn, in log order."""
+
+    def mermaid(self) -> str:
+        """Return the tree as a Mermaid flowchart: a box for each turn, dotted arrows from what a merge read.
+
+        It can stand in a block of Markdown as it is: no text of a turn can end its box.
+        Not promised: that a page draws a large one: Mermaid's own limits are 500 arrows and 50,000 characters.
+        """
+        return flowchart(self.turns)
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -93,25 +105,43 @@ def tree(
     width: int,
     dead: Dead = frozenset(),
 ) -> Tree:
-    """Draw every turn: ordinal, what was asked and answered, state, model, merges, the head.
+    """Draw every turn: ordinal, what was asked and answered, state, model, merges, ratings, labels, the head.
 
     Args: dead: (holder, attempt) of those known dead: what they hold is `interrupted`.
     """
     count, heads = len(history.order), len(history.heads())
     turns = "turn" if count == 1 else "turns"
     counts = f" · {count} {turns}, {heads} head{'' if heads == 1 else 's'}"
+    counts += "".join(f" · {mark}" for mark in ratings.marks(history, None, width=24))
     room = width - len(conversation) - len(counts) - 3
     named = f" · {one_line(title, room)}" if title and room >= _SHORTEST_TITLE else ""
     digits = len(str(count))
     lines = [one_line(conversation + named + counts, width)]
+    drawn = {}
+    for turn in history.order:
+        state = history.state(turn, now=now, dead=dead)
+        drawn[turn] = _drawn(history, history.node(turn), state, turn == head, max(width, 100))
     for turn, start, prefix in _walk(history, head):
-        if history.node(turn).parent is None and len(lines) > 1:
+        if drawn[turn].parent is None and len(lines) > 1:
             lines.append("")
-        node = history.node(turn)
-        marks = _marks(history, node, history.state(turn, now=now, dead=dead))
-        marks += ["◂ head"] if turn == head else []
-        lines.append(start + _turn(history, node, marks, digits, width - len(prefix)))
-    return Tree(lines)
+        lines.append(start + _turn(drawn[turn], digits, width - len(prefix)))
+    return Tree(lines, list(drawn.values()))
+
+
+def _drawn(history: History, node: Node, state: str, is_head: bool, width: int) -> Drawn:
+    asked, answered = spoken(history, node)
+    model = model_of(node)
+    return Drawn(
+        ordinal=node.ordinal,
+        parent=None if node.parent is None else history.node(node.parent).ordinal,
+        asked=one_line(asked, width),
+        answered=None if answered is None else one_line(answered, width),
+        state="erased" if node.erased else state,
+        model=one_line(model, 24) if model else None,
+        reads=[history.node(t).ordinal for t in readable_reads(history, node)],
+        noted=ratings.marks(history, node.id, width=24),
+        is_head=is_head,
+    )
 
 
 def _walk(history: History, head: str | None) -> Iterator[tuple[str, str, str]]:
@@ -135,26 +165,22 @@ def _ordered(turns: list[str], main: set[str]) -> list[str]:
     return sorted(turns, key=lambda turn: turn in main)
 
 
-def _turn(history: History, node: Node, marks: list[str], digits: int, width: int) -> str:
+def _turn(turn: Drawn, digits: int, width: int) -> str:
+    marks = _marks(turn)
     tail = ("  " + " ".join(marks)) if marks else ""
-    number = f"{node.ordinal:>{digits}}  "
+    number = f"{turn.ordinal:>{digits}}  "
     room = max(16, width - len(number) - len(tail))
-    asked, answered = spoken(history, node)
-    if answered is None:
-        return number + one_line(asked, room) + tail
-    left = one_line(asked, max(8, min(len(asked), room // 2 - 3)))
-    return f"{number}{left} → {one_line(answered, room - len(left) - 3)}{tail}"
+    if turn.answered is None:
+        return number + one_line(turn.asked, room) + tail
+    left = one_line(turn.asked, max(8, min(len(turn.asked), room // 2 - 3)))
+    return f"{number}{left} → {one_line(turn.answered, room - len(left) - 3)}{tail}"
 
 
-def _marks(history: History, node: Node, state: str) -> list[str]:
-    state = "erased" if node.erased else state
-    marks = [] if state == "done" else [f"[{state}]"]
-    if model := model_of(node):
-        marks.append(f"({one_line(model, 24)})")
-    reads = [history.node(t).ordinal for t in readable_reads(history, node)]
-    if reads:
-        marks.append("merges " + ", ".join(map(str, reads)))
-    return marks
+def _marks(turn: Drawn) -> list[str]:
+    marks = [] if turn.state == "done" else [f"[{turn.state}]"]
+    marks += [f"({turn.model})"] if turn.model else []
+    marks += ["merges " + ", ".join(map(str, turn.reads))] if turn.reads else []
+    return [*marks, *turn.noted, *["◂ head"] * turn.is_head]
 
 
 def spoken(history: History, node: Node) -> tuple[str, str | None]:

@@ -18,8 +18,9 @@ from typing import Any, Self
 
 from ledger.records import kinds
 from ledger.records.messages import Message
-from ledger.views import annotations, branches, context, exchange, lineage, place, states
+from ledger.views import branches, context, exchange, lineage, place, ratings, states
 from ledger.views.nodes import CLEARED, LABEL, RATING, SUMMARY, Node, Step, Tree, reads
+from ledger.views.ratings import Rating
 from ledger.views.rules import Rule
 from ledger.views.summaries import Summary
 
@@ -90,6 +91,10 @@ class History(Tree):
         """Return the nearest turn on both branches; None when their roots differ."""
         return branches.merge_base(self, a, b)
 
+    def meeting(self, turns: Iterable[str]) -> str | None:
+        """Return the nearest turn on the branches of all these; None when their roots differ."""
+        return branches.meeting(self, turns)
+
     def landing(self, turns: Iterable[str]) -> str | None:
         """Return where a merge of these turns lands: the parent they share, else the nearest
         common ancestor that is none of them, or a done turn above it; None: there is none."""
@@ -121,13 +126,13 @@ class History(Tree):
 
     def labels(self, turn: str | None = None) -> list[str]:
         """Return the labels of a turn, or the conversation's own, in the order in which they were put on."""
-        return annotations.labels(self, turn)
+        return ratings.labels(self, turn)
 
     # -- one turn
 
-    def ratings(self, turn: str) -> list[annotations.Rating]:
+    def ratings(self, turn: str) -> list[Rating]:
         """Return how a turn was rated: the last rating by each, the one that was given last at the end."""
-        return annotations.ratings(self, turn)
+        return ratings.ratings(self, turn)
 
     def state(self, turn: str, *, now: datetime, dead: states.Dead = _NOBODY) -> states.State:
         """Return a turn's state at a moment (an aware datetime).
@@ -291,7 +296,7 @@ def _entry(tree: Tree, record: kinds.Entry, seq: int) -> None:
     if name == SUMMARY:
         tree.summaries[seq] = record
     elif name in (RATING, LABEL):
-        tree.noted.setdefault(record.turn, []).append(record)
+        tree.annotated.setdefault(record.turn, []).append(record)
     elif name == CLEARED:
         tree.head, tree.cleared = None, seq
 

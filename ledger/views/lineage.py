@@ -23,6 +23,7 @@ from ledger.views import summaries
 from ledger.views.branches import branch
 from ledger.views.context import followed, saw, shown_entries
 from ledger.views.nodes import Node, Tree, model_of, payload, readable_reads, reads
+from ledger.views.text import runs_text
 
 How = Literal["saw", "read", "summary", "through"]
 
@@ -238,7 +239,6 @@ def _summary_users(tree: Tree) -> tuple[defaultdict[str, list[int]], defaultdict
 # -- text for people -------------------------------------------------------------------------------
 
 _MOST_LINES = 20
-_MOST_SPANS = 12
 _MOST_MODELS = 4
 
 
@@ -307,19 +307,4 @@ def _turns(tree: Tree, turns: list[str]) -> str:
     """Name turns by ordinal, runs as ranges; one turn alone also by the end of its id."""
     if len(turns) == 1:
         return f"turn {tree.nodes[turns[0]].ordinal} {turns[0][-8:]}"
-    spans = _spans(sorted(tree.nodes[turn].ordinal for turn in turns))
-    texts = [f"{first} to {last}" if first < last else f"{first}" for first, last in spans]
-    more = len(texts) - _MOST_SPANS
-    return (
-        "turns " + ", ".join(texts[:_MOST_SPANS]) + (f" and {more} more runs" if more > 0 else "")
-    )
-
-
-def _spans(ordinals: list[int]) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for ordinal in ordinals:
-        if spans and spans[-1][1] == ordinal - 1:
-            spans[-1] = (spans[-1][0], ordinal)
-        else:
-            spans.append((ordinal, ordinal))
-    return spans
+    return "turns " + runs_text(sorted(tree.nodes[turn].ordinal for turn in turns))

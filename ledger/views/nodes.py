@@ -177,7 +177,7 @@ class Tree:
         """Entries by (plugin, kind of entry), in log order."""
         self.summaries: dict[int, kinds.Entry] = {}
         """The entries that are summaries, by place in the log."""
-        self.noted: dict[str | None, list[kinds.Entry]] = {}
+        self.annotated: dict[str | None, list[kinds.Entry]] = {}
         """The entries that are ratings and labels, by the turn they are of (None: of the conversation), in log
         order."""
         self.proven: dict[Any, dict[str, str | None]] = {}

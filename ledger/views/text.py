@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from ledger.records import values
 from ledger.records.values import REFERENCE
 
+_MOST_RUNS = 12
 _STEERING = {
     *range(0x20),
     *range(0x7F, 0xA0),
@@ -75,3 +76,16 @@ def size_text(size_bytes: int) -> str:
     while size >= 999.95 and (further := next(units, "")):
         size, unit = size / 1000, further
     return f"{size:.1f} {unit}"
+
+
+def runs_text(ordinals: Sequence[int]) -> str:
+    """Return rising numbers as text, runs as ranges and not more than `_MOST_RUNS`: 1 to 3, 7."""
+    runs: list[tuple[int, int]] = []
+    for ordinal in ordinals:
+        if runs and runs[-1][1] == ordinal - 1:
+            runs[-1] = (runs[-1][0], ordinal)
+        else:
+            runs.append((ordinal, ordinal))
+    texts = [f"{first} to {last}" if first < last else f"{first}" for first, last in runs]
+    more = len(texts) - _MOST_RUNS
+    return ", ".join(texts[:_MOST_RUNS]) + (f" and {more} more runs" if more > 0 else "")

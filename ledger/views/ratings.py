@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds, times
@@ -41,7 +43,8 @@ class Rating:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON data; `at` as RFC 3339 text."""
-        return {**asdict(self), "at": None if self.at is None else times.to_text(self.at)}
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
 
     def __str__(self) -> str:
         by = f" by {self.by}" if self.by else ""
@@ -82,7 +85,7 @@ def labels(tree: Tree, turn: str | None) -> list[str]:
 def _noted(
     tree: Tree, turn: str | None, kind: tuple[str, str]
 ) -> Iterator[tuple[kinds.Entry, dict[str, Any]]]:
-    for entry in tree.noted.get(turn, ()):
+    for entry in tree.annotated.get(turn, ()):
         if (entry.plugin, entry.entry) != kind:
             continue
         try:
