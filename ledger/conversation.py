@@ -374,8 +374,9 @@ class Conversation:
         `by` runs first; then the turn and its answer are recorded in one append.
         Args: turns: what is merged; each must be done. by: a callable given the answers (see
         `ledger.merging`), such as `merging.pick(turn)`; `inputs` go to its other parameters by
-        name. onto: the turn it lands on; left out: the parent the merged turns share, else their
-        nearest common ancestor that is none of them; None: it starts a line of its own.
+        name. One named `base` gets the answer of the turn where they part. onto: the turn it lands on;
+        left out: the parent the merged turns share, else their nearest common ancestor that is none of
+        them; None: it starts a line of its own.
         Raises: turn-state, turn-unknown; what `by` raises, and then nothing is recorded.
         """
         merge = self._maker.merging(turns, by, onto, inputs)

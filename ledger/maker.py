@@ -184,7 +184,11 @@ class Maker:
                 made_by=merging.made_by(by),
             )
 
-        return Merging(merging.arguments(by, answers, inputs), making)
+        def base() -> dict[str, Any] | None:
+            at = history.meeting(merged)
+            return None if at is None else _answer(Turn(self._log, view, at))
+
+        return Merging(merging.arguments(by, answers, inputs, base), making)
 
     def step(self, making: Making) -> str | None:
         """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""

@@ -166,11 +166,22 @@ async def scenario(open, store, *, loud, streaming):
     await got(chat.set_head(merged))
     await got(chat.set_title("Sums"))
     seen += [await got(chat.title), (await got(chat.head)).ordinal]
+    await got(chat.label("sums"))
+    await got(chat.label("easy"))
+    await got(chat.unlabel("easy"))
+    await got(merged.rate(3, by="maria"))
+    await got((await got(merged.rate(True, why="short"))).label("gold"))
+    await got((await got(merged.label("later"))).unlabel("later"))
+    seen += [await got(chat.labels), merged.labels, merged.rating]
+    seen.append([(r.value, r.by, r.why) for r in merged.ratings])
+    compared = await got(chat.diff(tries[0], merged))
+    seen += [compared.model.a, compared.outputs["result"].b, compared.inputs]
     await got(chat.keep_entry("mine", "note", {"a": 1}))
     seen.append([e["data"] for e in await got(chat.entries("mine", "note"))])
     seen.append(len((await got(chat.lineage(merged))).ancestors))
     seen.append((await got(chat.render("next"))).rows)
-    seen.append(str(await got(chat.tree())).count("\n") > 3)
+    drawn = await got(chat.tree())
+    seen += [str(drawn).count("\n") > 3, drawn.mermaid().partition("\n")[0]]
 
     told = open("s", streaming, store=store)
     async with Entered(told.stream("a b c", request_id="s1")) as s:
