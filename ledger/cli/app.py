@@ -10,7 +10,17 @@ from typing import Annotated, Any
 
 import typer
 
-from ledger.cli import asking, attaching, reading, removing, resuming, running, writing
+from ledger.cli import (
+    asking,
+    attaching,
+    comparing,
+    noting,
+    reading,
+    removing,
+    resuming,
+    running,
+    writing,
+)
 from ledger.cli.output import (
     OutputClosed,
     OutputFailed,
@@ -66,8 +76,10 @@ def _options(
 
 
 reading.add_to(app)
+comparing.add_to(app)
 attaching.add_to(app)
 writing.add_to(app)
+noting.add_to(app)
 running.add_to(app)
 asking.add_to(app)
 resuming.add_to(app)

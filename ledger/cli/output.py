@@ -31,6 +31,7 @@ from ledger.stores.verify import Report
 from ledger.turn import Turn
 from ledger.turns.attachments import plain
 from ledger.turns.view import SHORTEST_PART
+from ledger.views import ratings
 from ledger.views.text import attachment_text, error_text, one_line, printable, value_text
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -298,6 +299,8 @@ def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
         "reads": [read.id for read in turn.reads],
         "made_by": turn.made_by,
         "source": turn.source,
+        "ratings": [rating.to_dict() for rating in turn.ratings],
+        "labels": turn.labels,
         "messages": turn.messages,
     }
 
@@ -469,7 +472,24 @@ def _facts(turn: Turn) -> list[str]:
         "made by": turn.made_by.get("name") if turn.made_by else None,
         "source": _source(turn.source),
     }
-    return [f"  {name}: {value}" for name, value in facts.items() if value is not None]
+    lines = [f"  {name}: {value}" for name, value in facts.items() if value is not None]
+    return [*lines, *noted(turn)]
+
+
+def noted(turn: Turn) -> list[str]:
+    """Return the lines of what was said of a turn: each rating with who and why, and the labels."""
+    lines = []
+    for rating in turn.ratings:
+        by = f" by {one_line(rating.by, 100)}" if rating.by else ""
+        when = f" ({moment(rating.at)})" if rating.at else ""
+        told = f"  rated {ratings.value_text(rating.value)}{by}{when}"
+        lines += block(f"{told}: ", rating.why) if rating.why else [told]
+    return [*lines, *([labelled(turn.labels)] if turn.labels else [])]
+
+
+def labelled(labels: list[str]) -> str:
+    """Return labels as a line."""
+    return "  labels: " + ", ".join(one_line(label, 100) for label in labels)
 
 
 def _named(values: dict[str, Any]) -> str | None:

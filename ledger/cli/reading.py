@@ -94,11 +94,20 @@ def _summary(chat: Conversation) -> dict[str, Any]:
     }
 
 
-def tree(context: typer.Context, id: Id, as_json: Json = False) -> None:
-    """Draw a conversation: every turn of every branch, states, models, merges, the head.
+def tree(
+    context: typer.Context,
+    id: Id,
+    mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="Print a flowchart for Markdown that draws Mermaid.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Draw a conversation: every turn of every branch, states, models, merges, ratings, labels, the head.
 
     Example: turn-ledger tree alex
     """
+    if mermaid and as_json:
+        raise typer.BadParameter("--mermaid is text; leave --json out")
     chat = conversation(context, id)
     if as_json:
         head = chat.head
@@ -106,13 +115,15 @@ def tree(context: typer.Context, id: Id, as_json: Json = False) -> None:
             {
                 "id": chat.id,
                 "title": chat.title,
+                "labels": chat.labels,
                 "head": head.id if head else None,
                 "heads": [turn.id for turn in chat.heads()],
                 "turns": [_brief(turn) for turn in chat.all_turns()],
             }
         )
         return
-    say(str(chat.tree(width=width())))
+    drawn = chat.tree(width=width())
+    say(drawn.mermaid() if mermaid else str(drawn))
 
 
 def _brief(turn: Turn) -> dict[str, Any]:
@@ -124,6 +135,8 @@ def _brief(turn: Turn) -> dict[str, Any]:
         "erased": turn.erased,
         "model": turn.model,
         "reads": [read.id for read in turn.reads],
+        "ratings": [rating.to_dict() for rating in turn.ratings],
+        "labels": turn.labels,
     }
 
 

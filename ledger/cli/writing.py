@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from ledger.cli.output import (
     say,
     say_json,
     store_of,
+    tell,
     turn_json,
     turn_text,
     whole_id,
@@ -121,23 +123,49 @@ def merge(
     text: Annotated[
         str | None, typer.Option("--text", help="The merged answer; - reads standard input.")
     ] = None,
+    majority: Annotated[
+        bool, typer.Option("--majority", help="Keep the answer that most of them gave.")
+    ] = False,
+    field: Annotated[
+        str | None,
+        typer.Option("--field", metavar="NAME", help="With --majority: compare this output alone."),
+    ] = None,
+    three_way: Annotated[
+        bool,
+        typer.Option(
+            "--three-way", help="Put together what each changed since they parted, field by field."
+        ),
+    ] = False,
     onto: Annotated[
         str | None, typer.Option("--onto", help="The turn it lands on; default: where they fork.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make one turn from several competing answers: keep one, or give the text.
+    """Make one turn from several competing answers: keep one, give the text, or put them together.
 
     Example: turn-ledger merge alex 2 3 --pick 3
     """
-    if (pick is None) == (text is None):
-        raise typer.BadParameter("give one of --pick TURN and --text TEXT")
+    if [pick is not None, text is not None, majority, three_way].count(True) != 1:
+        raise typer.BadParameter("give one of --pick TURN, --text TEXT, --majority and --three-way")
+    if field is not None and not majority:
+        raise typer.BadParameter("--field is for --majority")
     chat = conversation(context, id)
     merged = [named(chat, turn) for turn in turns]
     if len(set(merged)) != len(merged):
         raise typer.BadParameter("a turn is named twice")
-    by = _by(chat, merged, pick, text or "")
-    turn = chat.merge(merged, by, onto=... if onto is None else named(chat, onto))
+    by: Callable[..., Any]
+    if majority:
+        by = merging.majority(field=field)
+    elif three_way:
+        by = merging.three_way()
+    else:
+        by = _by(chat, merged, pick, text or "")
+    landing = ... if onto is None else named(chat, onto)
+    try:
+        turn = chat.merge(merged, by, onto=landing)
+    except ValueError as error:  # The answers are tied, or in conflict.
+        tell(f"{error}; here --pick TURN keeps one", "merge", as_json=as_json)
+        raise typer.Exit(4) from None
     say_json(turn_json(turn)) if as_json else say(turn_text(turn))
 
 

@@ -13,8 +13,8 @@ import ledger
 EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 FRACTIONS = "6955bd00-aaaa-4bbb-8ccc-000000000001"
 COMMANDS = (
-    "import list tree log show lineage heads head attachment add merge export verify repair doctor "
-    "watch stop abandon approve deny resume forget delete"
+    "import list tree log show lineage heads diff head attachment add merge rate label title export verify "
+    "repair doctor watch stop abandon approve deny resume forget delete"
 )
 
 
@@ -143,6 +143,8 @@ def test_every_reading_command_speaks_json(cli, alex):
         ["log", "alex"],
         ["show", "alex", "2"],
         ["lineage", "alex", "2"],
+        ["diff", "alex", "2", "3"],
+        ["title", "alex"],
         ["heads", "alex"],
         ["head", "alex"],
         ["verify"],

@@ -70,6 +70,8 @@ def store(tmp_path):
         ["verify", STEERING],
         ["head", "alex", STEERING],
         ["merge", "alex", STEERING, "--pick", STEERING],
+        ["diff", "alex", "1", STEERING],
+        ["rate", "alex", "1", STEERING],
     ],
     ids=lambda arguments: " ".join(arguments)[:12],
 )
