@@ -11,9 +11,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from types import EllipsisType
-from typing import Any
+from typing import Any, cast
 
-from ledger.errors import TurnUnknown
 from ledger.maker import Maker, Sending
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
@@ -80,12 +79,18 @@ class Conversation:
         """Return every turn of every branch, in log order."""
         return [self._turn(t) for t in list(self._log.read().order)]
 
-    def turn(self, turn: TurnLike) -> Turn:
-        """Return one turn: by id, by a part of an id that only one has, or by ordinal (1 is first).
+    def turn(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> Turn:
+        """Return one turn: by id, by a part of an id that only one has, or by ordinal (1 is first); or the
+        one that was sent under a request id.
 
-        Raises: turn-unknown, saying how many fit.
+        Raises: turn-unknown, saying how many fit. TypeError: not exactly one of the two is given.
         """
-        return self._turn(self._view.find(self._log.read(), turn))
+        history = self._log.read()
+        if (turn is None) == (request_id is None):
+            raise TypeError("a turn is named by its id or ordinal, or by its request_id")
+        if request_id is not None:
+            turn = self._view.sent_as(history, request_id)
+        return self._turn(self._view.find(history, cast(TurnLike, turn)))
 
     @property
     def head(self) -> Turn | None:
@@ -289,13 +294,10 @@ class Conversation:
         """
         if request_id is not None:
             waits = stopping.cancel(self.id, request_id)
-            sent = self._log.read().request(request_id)
-            if sent is None and waits:
+            history = self._log.read()
+            if waits and history.request(request_id) is None:
                 return
-            if sent is None:
-                reason = "was sent under no turn of it"
-                raise TurnUnknown(conversation=self.id, turn=request_id, reason=reason)
-            turn = sent
+            turn = self._view.sent_as(history, request_id)
         if turn is None:
             at = self.head
             if at is None:

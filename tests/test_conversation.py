@@ -332,6 +332,20 @@ def test_a_repeated_request_is_one_turn(store):
     assert calls == ["hi"]
 
 
+def test_a_turn_is_found_by_its_request_id(store):
+    """Who knows only the name of a request finds its turn, from anywhere; one name or the other is given."""
+    first = ledger.open("alex", lambda message: message, store=store).send("hi", request_id="r")
+    chat = ledger.open("alex", store=store)
+
+    assert chat.turn(request_id="r") == first
+    with pytest.raises(errors.TurnUnknown, match="'s' was sent under no turn"):
+        chat.turn(request_id="s")
+    with pytest.raises(TypeError, match="request_id"):
+        chat.turn()
+    with pytest.raises(TypeError, match="request_id"):
+        chat.turn(1, request_id="r")
+
+
 def test_equal_sends_without_a_request_id_are_turns_of_their_own(store):
     """Nothing is ever taken for a repetition by its content."""
     chat = ledger.open("alex", echo, store=store)

@@ -68,12 +68,14 @@ class Conversation:
         """Return every turn of every branch, in log order."""
         return await self._turns(await self._do(self._inner.all_turns))
 
-    async def turn(self, turn: TurnLike) -> Turn:
-        """Return one turn: by id, by a part of an id that only one has, or by ordinal (1 is first).
+    async def turn(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> Turn:
+        """Return one turn: by id, by a part of an id that only one has, or by ordinal (1 is first); or the
+        one that was sent under a request id.
 
-        Raises: turn-unknown, saying how many fit.
+        Raises: turn-unknown, saying how many fit. TypeError: not exactly one of the two is given.
         """
-        return (await self._turns([await self._do(lambda: self._inner.turn(turn))]))[0]
+        found = await self._do(lambda: self._inner.turn(turn, request_id=request_id))
+        return (await self._turns([found]))[0]
 
     @property
     async def head(self) -> Turn | None:

@@ -176,6 +176,14 @@ class View:
         reason = f"is part of {len(fits)} turn ids" if fits else "is not a turn of it"
         raise TurnUnknown(conversation=self.conversation, turn=text, reason=reason)
 
+    def sent_as(self, history: History, request_id: str) -> str:
+        """Return the id of the turn that was sent under a request id. Raises: turn-unknown."""
+        sent = history.request(request_id)
+        if sent is None:
+            reason = "was sent under no turn of it"
+            raise TurnUnknown(conversation=self.conversation, turn=request_id, reason=reason)
+        return sent
+
     def done(self, history: History, turn: TurnLike | None, reason: str) -> str | None:
         """Return the id of a turn that must be done; of None: None. Raises: turn-state."""
         if turn is None:
