@@ -89,7 +89,7 @@ def test_a_label_is_on_as_it_was_said_last():
         build.new("entry", plugin="ledger", entry="rating", turn="a", data=build.DAMAGED),
         build.new("entry", plugin="other", entry="rating", turn="a", data={"value": 1}),
     ],
-    ids=repr,
+    ids=range(10),
 )
 def test_what_is_no_annotation_says_nothing(entry):
     """Entries of other writers, damaged ones, and those at unknown turns leave the others as they are."""
