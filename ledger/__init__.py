@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ledger._version import __version__
 
 if TYPE_CHECKING:
-    from ledger import aio, errors, merging
+    from ledger import aio, catalog, errors, merging
     from ledger.conversation import Conversation
     from ledger.errors import LedgerError
     from ledger.memories import memory
@@ -67,6 +67,7 @@ _PLACES = {
     "Turn": "ledger.turn",
     "aio": "ledger.aio",
     "all_turns": "ledger.views",
+    "catalog": "ledger.catalog",
     "compacted": "ledger.views",
     "current": "ledger.turns.current",
     "drain": "ledger.turns.running",
@@ -105,6 +106,7 @@ __all__ = [
     "__version__",
     "aio",
     "all_turns",
+    "catalog",
     "compacted",
     "current",
     "drain",

@@ -15,7 +15,7 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MEANING = {"errors", "records", "views"}
 TURNS = MEANING | {"bells", "formats", "turns.claims", "turns.commands", "turns", "stores.base"}
 SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "syncing", "turn"}
-FACES = SHELL | {"conversation", "opening", "recovery", "memories", "aio"}
+FACES = SHELL | {"catalog", "conversation", "opening", "recovery", "memories", "aio"}
 
 # What each place may see beside itself. A module belongs to the most exact place that names it. `turns` receives a
 # store by protocol (`stores.base`), never by class. `ledger/__init__.py` is no place: it may see everything.
@@ -36,16 +36,16 @@ SEES: dict[str, set[str]] = {
     "stream": TURNS | {"turn"},
     "maker": TURNS | {"merging", "turn"},
     "syncing": TURNS | {"maker"},
+    "catalog": SHELL,
     "conversation": SHELL,
     "opening": SHELL | {"conversation"},
     "recovery": SHELL | {"conversation", "opening"},
     "memories": SHELL | {"conversation", "opening"},
-    "aio": SHELL | {"conversation", "opening", "recovery", "memories"},
+    "aio": SHELL | {"catalog", "conversation", "opening", "recovery", "memories"},
     "adapters": FACES,
-    "catalog": FACES,
     "sources": FACES,
     "__main__": {"cli"},
-    "cli": FACES | {"adapters", "catalog", "sources", "_version"},
+    "cli": FACES | {"adapters", "sources", "_version"},
     "testing": {"errors", "records", "stores.base", "stores"},
 }
 

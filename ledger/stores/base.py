@@ -2,17 +2,18 @@
 
 A store keeps each conversation as an ordered list of records and never changes one. It does not know
 what records mean. Other people's objects with these two methods are stores too, blocking or with
-coroutines; ours also have `scan`, `wait`, `conversations`, `delete`, `durability`, `persistent`, `events`,
+coroutines; ours also have `scan`, `looks`, `since`, `wait`, `conversations`, `delete`, `durability`, `persistent`, `events`,
 `hold`, `is_dead`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
+from ledger.errors import StoreConflict
 from ledger.records import kinds
 from ledger.records.events import Answer, Event, Place
 
@@ -51,6 +52,11 @@ def agrees(given: int, found: Position) -> bool:
     return given == found and (incarnation is None or incarnation == found.incarnation)
 
 
+def conflict(conversation: str, expect: int, found: int) -> StoreConflict:
+    """Return the error for a log that is not where its caller expects it."""
+    return StoreConflict(conversation=conversation, expected=int(expect), found=int(found))
+
+
 class Records(list[T]):
     """The records a read gave, in order, and the position after the last of them."""
 
@@ -59,6 +65,18 @@ class Records(list[T]):
     def __init__(self, records: Iterable[T], position: Position) -> None:
         super().__init__(records)
         self.position = position
+
+
+class Since(NamedTuple):
+    """What a log holds beyond a mark."""
+
+    records: Records[kinds.Recorded]
+    look: str
+    """How it looked before it was read."""
+    mark: str
+    """Where that ended, to be given back; empty: nothing is known of it, the next time all is given again."""
+    whole: bool
+    """Whether these are all records there are, since the mark was of another log."""
 
 
 # -- what was removed ------------------------------------------------------------------------------
@@ -200,6 +218,20 @@ class LedgerStore(Store, Protocol):
 
     def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
         """Return what `read` returns, as Structs with their payloads undecoded."""
+        ...
+
+    def looks(self) -> dict[str, str]:
+        """Return how each log looks now, by conversation: another text whenever the log is another.
+
+        Those that hold no record, or cannot be read, may be among them.
+        """
+        ...
+
+    def since(self, conversation: str, mark: str = "") -> Since:
+        """Return what a conversation holds beyond a mark; all of it where it is no continuation of that.
+
+        So it is after an erasure, a repair, and when it was made anew. Raises: as `read`.
+        """
         ...
 
     def wait(self, conversation: str, after: int, timeout: float) -> bool:

@@ -27,7 +27,6 @@ from typing import Any, Self, TypeVar
 from ledger.errors import (
     AttachmentMissing,
     LedgerError,
-    StoreConflict,
     StoreCorrupt,
     StoreFailure,
     StoreGone,
@@ -55,9 +54,10 @@ from ledger.stores import (
     whole,
 )
 from ledger.stores import verify as verifying
-from ledger.stores.base import Deleted, Erased, Position, Records, agrees
+from ledger.stores.base import Deleted, Erased, Position, Records, agrees, conflict
 from ledger.stores.holders import Holders
 from ledger.stores.home import Home
+from ledger.stores.marks import Marked
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ _REMEMBERED = 4096
 """How many logs are remembered; then all are forgotten, and found again as they are asked for."""
 
 
-class FolderStore:
+class FolderStore(Marked):
     """Conversations kept in a folder, durable when an append returns, for many processes at once.
 
     A folder that is not there is made by the first append (or attachment), not before; a folder that
@@ -149,7 +149,7 @@ class FolderStore:
         if not bodies:
             position = self.read_end(conversation)
             if expect is not None and not agrees(expect, position):
-                raise _conflict(conversation, expect, position)
+                raise conflict(conversation, expect, position)
             if position:
                 self._flush(conversation)
             return position
@@ -201,7 +201,7 @@ class FolderStore:
         except FileNotFoundError:
             self._forget(log.conversation)
             if expect is not None and expect != 0:
-                raise _conflict(log.conversation, expect, Position(0)) from None
+                raise conflict(log.conversation, expect, Position(0)) from None
             return self._locked(log.data, deadline)
 
     def _append_locked(
@@ -228,7 +228,7 @@ class FolderStore:
         if expect is not None and not agrees(expect, tail.position) and not tail.counted:
             tail.count()
         if expect is not None and not agrees(expect, tail.position):
-            raise _conflict(conversation, expect, tail.position)
+            raise conflict(conversation, expect, tail.position)
         if tail.newer:
             raise StoreVersion(where=log.data, reason="it holds records of a newer format")
         self._known.pop(conversation, None)
@@ -261,7 +261,7 @@ class FolderStore:
             self._settle(log, deadline)
             found = self.read_end(conversation)
             if found:
-                raise _conflict(conversation, 0, found)
+                raise conflict(conversation, 0, found)
             self._forget(conversation)
             whole.place(log, data)
         self._waiters.wake(conversation)
@@ -319,7 +319,7 @@ class FolderStore:
 
     def _nothing_to_erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
         if expect:
-            raise _conflict(conversation, expect, Position(0))
+            raise conflict(conversation, expect, Position(0))
         return Erased(conversation=conversation, turn=turn)
 
     def _erase(self, log: reading.Log, turn: str, expect: int | None, deadline: float) -> Erased:
@@ -593,7 +593,3 @@ class FolderStore:
         """In the child, leave to the parent who waits there and what its disk owes it."""
         if child:
             self._waiters, self._owed = waking.Waiters(), {}
-
-
-def _conflict(conversation: str, expect: int, found: Position) -> StoreConflict:
-    return StoreConflict(conversation=conversation, expected=int(expect), found=int(found))

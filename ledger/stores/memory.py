@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ledger.bells import Bell
-from ledger.errors import AttachmentMissing, EventRefused, StoreConflict, StoreGone, StoreVersion
+from ledger.errors import AttachmentMissing, EventRefused, StoreGone, StoreVersion
 from ledger.records import codec, erasing, ids, kinds
 from ledger.stores import forks, handout, lines, plans
 from ledger.stores import verify as verifying
-from ledger.stores.base import Deleted, Erased, Incarnation, Position, Records, agrees
+from ledger.stores.base import (
+    Deleted,
+    Erased,
+    Incarnation,
+    Position,
+    Records,
+    Since,
+    agrees,
+    conflict,
+)
 from ledger.stores.blobs import MemoryBlobs
 from ledger.stores.events import MemoryEvents
 
@@ -28,6 +38,8 @@ class _Log:
     """
 
     def __init__(self, conversation: str, data: bytes = b"") -> None:
+        self.token = secrets.token_hex(8)
+        """Tells it from every other log, also from what it was before something was erased from it."""
         self.data = bytearray(data)
         scanner = codec.Scanner(codec.first_chain(conversation))
         end = data.rfind(b"\n") + 1
@@ -111,7 +123,7 @@ class MemoryStore:
         with self._bell.lock:
             log = self._log(conversation)
             if expect is not None and not agrees(expect, log.position):
-                raise StoreConflict(conversation=conversation, expected=int(expect), found=len(log))
+                raise conflict(conversation, expect, len(log))
             named = {name for text in bodies for name in erasing.attachments(text)}
             for sha256 in self.blobs.lost(named):
                 raise AttachmentMissing(sha256=sha256)
@@ -166,6 +178,23 @@ class MemoryStore:
         with self._bell.lock:
             return sorted(name for name, log in self._logs.items() if len(log))
 
+    def looks(self) -> dict[str, str]:
+        """Return how each log looks now, by conversation: see `stores.marks`."""
+        with self._bell.lock:
+            return {name: f"{log.token}:{len(log)}" for name, log in self._logs.items()}
+
+    def since(self, conversation: str, mark: str = "") -> Since:
+        """Return what a conversation holds beyond a mark, or all of it: see `stores.marks`."""
+        ids.check_conversation(conversation)
+        with self._bell.lock:
+            log = self._log(conversation)
+            look, position = f"{log.token}:{len(log)}", log.position
+            of, _, at = mark.rpartition(":")
+            after = int(at) if of == log.token else 0
+            piece = log.beyond(after)
+        records = Records(handout.shallow(lambda: handout.structs(piece, after)), position)
+        return Since(records, look, look, whole=not after)
+
     def delete(self, conversation: str) -> Deleted:
         """Remove a conversation, its turns' events, and the attachments that no other log names.
 
@@ -203,8 +232,7 @@ class MemoryStore:
         with self._bell.lock:
             log = self._log(conversation)
             if expect is not None and not agrees(expect, log.position):
-                found = int(log.position)
-                raise StoreConflict(conversation=conversation, expected=int(expect), found=found)
+                raise conflict(conversation, expect, log.position)
             data = log.whole()
             plan, report = plans.planned(lines.BytesSource(data), conversation, turn)
             if plan.lines:
@@ -241,7 +269,7 @@ class MemoryStore:
         with self._bell.lock:
             log = self._logs.get(conversation)
             if log is not None and len(log):
-                raise StoreConflict(conversation=conversation, expected=0, found=len(log))
+                raise conflict(conversation, 0, len(log))
             if data:
                 self._logs[conversation] = adopted
                 self._bell.ring()

@@ -16,6 +16,8 @@ from ledger.records import ids
 
 LOG = ".jsonl"
 LOCK = ".lock"
+INDEX = "catalog.sqlite"
+"""An index of the whole folder: beside `conversations`, not in it, so that it is no conversation's file."""
 
 _SIDE = re.compile(r"\.((torn|repaired|undone)-[0-9]+|erase|forgotten|new-[0-9a-f]+)")
 _BESIDE = re.compile(rf"(.+)({re.escape(LOCK)}|{_SIDE.pattern})")

@@ -1,7 +1,8 @@
 """What was decided to be removed, removed: the lines of a turn, or a conversation with all its files.
 
 The order of an erasure: the plan is durable; lines overwritten, flushed; the turn's events, torn pieces,
-attachments that nothing else names, each folder flushed; the plan removed, flushed. Every step can be
+attachments that nothing else names, each folder flushed, what an index of the folder has; the plan removed,
+flushed. Every step can be
 done again, so whoever finds the plan starts at the beginning. A deletion's plan has no lines: what goes
 with the log is found in it, so the log goes last.
 
@@ -11,6 +12,7 @@ The caller holds the append lock.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -71,8 +73,10 @@ def remove_beside(
 ) -> tuple[list[str], sweeping.Swept]:
     """Remove a turn's events, torn pieces that may be of it, and attachments nothing else names.
 
+    The index of the folder, if there is one, forgets the conversation, and learns it anew when it is asked.
     Returns: the files removed, and what became of the attachments.
     """
+    _purge(home, log, deadline)
     gone = _remove_trees(home, log, [turn], deadline)
     gone += _remove_side_files(
         home, log, lambda path: path != log.forgotten and _is_piece_of(log, path, turn)
@@ -156,11 +160,22 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
             report.files.append(_within(home, log.data))
     except FileNotFoundError:
         pass
+    _purge(home, log, deadline)
     report.files += _remove_side_files(home, log, lambda path: True)
     with files.naming(log.data):
         log.files.flush_folder(home.conversations)
     _drop_plan(log)
     return report
+
+
+def _purge(home: Home, log: Log, deadline: float) -> None:
+    """Take a conversation out of the index that the folder may have."""
+    if os.path.lexists(os.path.join(home.folder, names.INDEX)):
+        # Loaded where there is an index: not every Python has SQLite.
+        from ledger.stores.index_file import IndexFile
+
+        left_s = max(0.0, deadline - time.monotonic())
+        IndexFile(home.folder, timeout_s=left_s).purge(log.conversation)
 
 
 # -- files beside a log ----------------------------------------------------------------------------

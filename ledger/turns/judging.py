@@ -16,7 +16,7 @@ the death nothing more of that holder can come. `Judge.state` does so.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ledger.records import kinds, times
 from ledger.turns.commands import LEASE_S
@@ -67,13 +67,19 @@ class Judge:
         Args: history: as it was just read; read again when the answer is not empty (see above).
         Raises: turn-unknown.
         """
-        now = self.world.now()
-        lease = history.node(turn).lease
-        if lease is None or history.state(turn, now=now) != "running":
+        node = history.node(turn)
+        if node.lease is None or history.state(turn, now=self.world.now()) != "running":
             return _NOBODY
-        until = times.from_text(lease.until)
+        return self.dead_holder(history.conversation, node.lease, node.lease_seq)
+
+    def dead_holder(self, conversation: str, lease: kinds.Lease, seq: int) -> Death:
+        """Return the holder and attempt of a lease if they are known dead, else nothing.
+
+        Args: lease: the last one of a turn that runs by its records. seq: its place in the log.
+        """
+        until, now = times.from_text(lease.until), self.world.now()
         ahead = until is not None and until - now > timedelta(seconds=LEASE_S)
-        over = self.ended_here(lease) or self._stood_still(history, lease, ahead=ahead)
+        over = self.ended_here(lease) or self._stood_still(conversation, lease, seq, ahead=ahead)
         return frozenset({(lease.holder, lease.attempt)}) if over else _NOBODY
 
     def ended_here(self, lease: kinds.Lease) -> bool:
@@ -96,10 +102,12 @@ class Judge:
             watched = self._stood[place] = _Watched(this, now)
         return now - watched.since
 
-    def _stood_still(self, history: History, lease: kinds.Lease, *, ahead: bool) -> bool:
+    def _stood_still(
+        self, conversation: str, lease: kinds.Lease, seq: int, *, ahead: bool
+    ) -> bool:
         """Say whether a lease that reached too far ahead is still the last one a lease's length later."""
-        place = history.conversation, lease.turn
-        this = history.node(lease.turn).lease_seq, lease.holder, lease.attempt, lease.until
+        place = conversation, lease.turn
+        this = seq, lease.holder, lease.attempt, lease.until
         watched = self._watched.get(place)
         if watched is None or watched.lease != this:
             if ahead:
@@ -118,8 +126,13 @@ _judges: ByIdentity[Judge] = ByIdentity()
 
 def judge_for(log: Log, world: World) -> Judge:
     """Return the judge of a log's store in this process: what it watched is known to whoever asks next."""
-    known = _judges.get(log.store)
+    return judge_of(log.store, log.calls, world)
+
+
+def judge_of(store: ReadsAndAppends, calls: Any, world: World) -> Judge:
+    """Return the judge of a store. Args: calls: the store with methods that block."""
+    known = _judges.get(store)
     if known is None or known.world is not world:
-        known = Judge(log.calls, world)
-        _judges.set(log.store, known)
+        known = Judge(calls, world)
+        _judges.set(store, known)
     return known

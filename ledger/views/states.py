@@ -33,11 +33,21 @@ def state(node: Node, *, now: datetime, dead: Dead = frozenset()) -> State:
         raise ValueError("a time without a zone names no moment")
     if node.ended is not None:
         return node.ended.state
-    if node.waiting_seq > node.lease_seq:
+    return unended(node.lease, waits=node.waiting_seq > node.lease_seq, now=now, dead=dead)
+
+
+def unended(
+    lease: kinds.Lease | None, *, waits: bool, now: datetime, dead: Dead = frozenset()
+) -> Literal["waiting", "running", "interrupted"]:
+    """Return the state of a turn without an end, at a moment (an aware datetime).
+
+    Args: lease: its last one. waits: whether it waited for a person after that.
+    """
+    if waits:
         return "waiting"
-    if node.lease is None or (node.lease.holder, node.lease.attempt) in dead:
+    if lease is None or (lease.holder, lease.attempt) in dead:
         return "interrupted"
-    until = times.from_text(node.lease.until)
+    until = times.from_text(lease.until)
     return "running" if until is not None and until >= now else "interrupted"
 
 

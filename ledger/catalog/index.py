@@ -1,0 +1,123 @@
+"""What an index is: rows, kept and asked for. The projection says what changes; an index knows no records.
+
+`sqlite.SQLiteIndex` is one, in a file or in memory. A database that keeps the logs themselves can be another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from ledger.catalog.answers import Order, Place
+from ledger.catalog.rows import Changes, ConversationRow, TurnRow
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which conversations are asked for; what is not said does not matter. Times are as records have them."""
+
+    title: str = ""
+    """Stands in the title, in whatever case."""
+    labels: tuple[str, ...] = ()
+    """All of them."""
+    states: tuple[str, ...] = ()
+    """At least one turn ended in one of these, or it is one of `ids`."""
+    ids: frozenset[str] = frozenset()
+    """Those that have a turn that has not ended and is in one of `states` now."""
+    models: tuple[str, ...] = ()
+    """At least one of them."""
+    since: str | None = None
+    until: str | None = None
+    min_turns: int = 0
+    order: Order = "last"
+    limit: int | None = None
+    after: Place | None = None
+
+
+class Sought(msgspec.Struct, frozen=True, kw_only=True):
+    """Which texts are asked for."""
+
+    match: str
+    """As `texts.match` makes it."""
+    conversation: str | None = None
+    models: tuple[str, ...] = ()
+    since: str | None = None
+    limit: int = 20
+
+
+class Found(NamedTuple):
+    """A text that fits."""
+
+    conversation: ConversationRow
+    turn: TurnRow | None
+    piece: str
+    """A part of it, with `texts.BEGIN` and `texts.END` around what was found."""
+    rank: float
+
+
+class Used(NamedTuple):
+    """A turn's token counts, and what they are summed by."""
+
+    turn: str
+    conversation: str
+    started: str | None
+    model: str | None
+    tokens: dict[str, int]
+
+
+class Index(Protocol):
+    """Rows of conversations and turns, and their texts."""
+
+    def looks(self) -> dict[str, str]:
+        """Return how each log looked when it was taken, by conversation."""
+        ...
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Write all that is written inside, or none; nobody else writes meanwhile."""
+        ...
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Have all that is asked inside answered as of one moment."""
+        ...
+
+    def place(self, conversation: str) -> tuple[str, str]:
+        """Return the look and the mark to which a conversation was taken; empty ones where it was not."""
+        ...
+
+    def row(self, conversation: str) -> ConversationRow | None:
+        """Return a conversation's row."""
+        ...
+
+    def turn(self, conversation: str, turn: str) -> TurnRow | None:
+        """Return a turn's row."""
+        ...
+
+    def write(self, changes: Changes, look: str, mark: str) -> None:
+        """Keep what has changed, and to where the log was taken."""
+        ...
+
+    def remove(self, conversations: Iterable[str]) -> None:
+        """Remove all that is kept of conversations, for good: no byte of their texts stays in a file."""
+        ...
+
+    def clear(self) -> None:
+        """Remove everything."""
+        ...
+
+    def listed(self, wanted: Wanted) -> list[ConversationRow]:
+        """Return the conversations that fit, in order; no more than `limit`."""
+        ...
+
+    def unended(self, conversations: Collection[str] | None = None) -> list[tuple[str, TurnRow]]:
+        """Return the turns that have not ended, with their conversations; None: of all."""
+        ...
+
+    def sought(self, sought: Sought) -> list[Found]:
+        """Return the texts that fit, the best first."""
+        ...
+
+    def used(self, conversation: str | None = None) -> Iterator[Used]:
+        """Yield what each turn used, in the order of the conversations' ids."""
+        ...

@@ -1,0 +1,368 @@
+"""An index in SQLite, in a file or in memory.
+
+    conversations   a row each: its `ConversationRow`, what is asked of it in columns, and how far it was taken
+    turns           a row each: its `TurnRow`, and what is asked of it in columns
+    texts           full text: of a turn what was asked, answered, and its labels; of a conversation title and labels
+
+A turn's key is its conversation's key and its ordinal in one number, a conversation's text has ordinal 0: so
+what belongs together lies together, and no key has to be looked up. A trigger takes turns and texts with their
+conversation; that is all that others (`stores.index_file`) need to know of this.
+
+Errors of SQLite are let through: whoever has the index decides what they mean for it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from ledger.catalog.index import Found, Sought, Used, Wanted
+from ledger.catalog.rows import Changes, ConversationRow, TurnRow
+from ledger.catalog.texts import BEGIN, END, TOKENS, spelled
+from ledger.stores.index_file import merge
+
+SCHEMA = 1
+"""Another number in a file: it was made by another version of this package, and is made anew."""
+APPLICATION = 0x7475726E
+"""What tells our file from another's: `turn`."""
+
+_BITS = 32
+_TABLES = f"""
+CREATE TABLE conversations(
+    key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, look TEXT NOT NULL, mark TEXT NOT NULL,
+    position INTEGER NOT NULL, title TEXT NOT NULL, last TEXT NOT NULL, turns INTEGER NOT NULL,
+    data TEXT NOT NULL
+);
+CREATE INDEX by_last ON conversations(last, id);
+CREATE TABLE turns(
+    key INTEGER PRIMARY KEY, turn TEXT NOT NULL, model TEXT, started TEXT, unended INTEGER NOT NULL,
+    data TEXT NOT NULL
+);
+CREATE INDEX by_turn ON turns(turn, key);
+CREATE INDEX by_model ON turns(model, key);
+CREATE INDEX by_state ON turns(key) WHERE unended;
+CREATE VIRTUAL TABLE texts USING fts5(asked, answered, about, tokenize = "{TOKENS}");
+CREATE TRIGGER taken_with_it AFTER DELETE ON conversations BEGIN
+    DELETE FROM turns WHERE key BETWEEN OLD.key << {_BITS} AND ((OLD.key + 1) << {_BITS}) - 1;
+    DELETE FROM texts WHERE rowid BETWEEN OLD.key << {_BITS} AND ((OLD.key + 1) << {_BITS}) - 1;
+END;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {SCHEMA};
+"""
+_SNIPPET = f"snippet(texts, -1, '{BEGIN}', '{END}', '…', 28)"
+
+_conversation = msgspec.json.Decoder(ConversationRow).decode
+_turn = msgspec.json.Decoder(TurnRow).decode
+
+
+class Foreign(Exception):
+    """Raised when a file is no index of this version. Next: remove it and make it anew."""
+
+
+class SQLiteIndex:
+    """An index over a connection, which is made ready if it is new. Raises: Foreign; sqlite3.Error."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self._keys: dict[str, int] = {}
+        """Keys of conversations, as far as they were asked for inside one transaction."""
+        found = self._numbers()
+        if found == (0, 0):
+            with self.writing():
+                found = self._numbers()
+                if found == (0, 0):
+                    self._make()
+                    found = self._numbers()
+        if found != (APPLICATION, SCHEMA):
+            raise Foreign(f"it is of version {found[1]}, not {SCHEMA}")
+
+    def _numbers(self) -> tuple[int, int]:
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        (schema,) = self._db.execute("PRAGMA user_version").fetchone()
+        return application, schema
+
+    def _make(self) -> None:
+        (there,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if there:
+            raise Foreign("it is another program's")
+        statement = ""
+        for line in _TABLES.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self._db.execute(statement)
+                statement = ""
+
+    # -- transactions
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write all that is written inside, or none; who else writes is waited for."""
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Have all that is asked inside answered as of one moment."""
+        with self._transaction("BEGIN"):
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._db.execute(begin)
+        self._keys = {}
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
+            raise
+        finally:
+            self._keys = {}
+
+    # -- what is kept
+
+    def looks(self) -> dict[str, str]:
+        """Return how each log looked when it was taken, by conversation."""
+        return dict(self._db.execute("SELECT id, look FROM conversations"))
+
+    def place(self, conversation: str) -> tuple[str, str]:
+        """Return the look and the mark to which a conversation was taken; empty ones where it was not."""
+        asked = "SELECT look, mark FROM conversations WHERE id = ?"
+        found: tuple[str, str] | None = self._db.execute(asked, (conversation,)).fetchone()
+        return found or ("", "")
+
+    def row(self, conversation: str) -> ConversationRow | None:
+        """Return a conversation's row."""
+        asked = "SELECT data FROM conversations WHERE id = ?"
+        found = self._db.execute(asked, (conversation,)).fetchone()
+        return None if found is None else _conversation(found[0])
+
+    def turn(self, conversation: str, turn: str) -> TurnRow | None:
+        """Return a turn's row."""
+        key = self._key(conversation)
+        if key is None:
+            return None
+        asked = "SELECT data FROM turns WHERE turn = ? AND key BETWEEN ? AND ?"
+        found = self._db.execute(asked, (_text(turn), *_range(key))).fetchone()
+        return None if found is None else _turn(found[0])
+
+    def _key(self, conversation: str) -> int | None:
+        if conversation not in self._keys:
+            asked = "SELECT key FROM conversations WHERE id = ?"
+            found = self._db.execute(asked, (conversation,)).fetchone()
+            if found is None:
+                return None
+            self._keys[conversation] = found[0]
+        return self._keys[conversation]
+
+    # -- what changes
+
+    def write(self, changes: Changes, look: str, mark: str) -> None:
+        """Keep what has changed, and to where the log was taken."""
+        row = changes.conversation
+        told = row.position, _folded(row.title), row.last or "", row.turns
+        columns = (look, mark, *told, _encoded(row))
+        key = self._key(row.id)
+        if key is None:
+            cursor = self._db.execute(
+                "INSERT INTO conversations(id, look, mark, position, title, last, turns, data) "
+                "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+                (row.id, *columns),
+            )
+            key = self._keys[row.id] = cursor.lastrowid or 0
+        else:
+            self._db.execute(
+                "UPDATE conversations SET look = ?, mark = ?, position = ?, title = ?, last = ?, "
+                "turns = ?, data = ? WHERE key = ?",
+                (*columns, key),
+            )
+        first = key << _BITS
+        self._db.executemany(
+            "INSERT INTO turns(key, turn, model, started, unended, data) VALUES(?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT(key) DO UPDATE SET model = excluded.model, unended = excluded.unended, "
+            "data = excluded.data",
+            (
+                (
+                    first + turn.ordinal,
+                    _text(turn.turn),
+                    _text(turn.model),
+                    turn.started,
+                    turn.state is None,
+                    _encoded(turn),
+                )
+                for turn in changes.turns.values()
+            ),
+        )
+        self._write_texts(changes, first)
+
+    def _write_texts(self, changes: Changes, first: int) -> None:
+        parts = (changes.asked, changes.answered, changes.about)
+        kept: list[tuple[int, str, str, str]] = []
+        for turn in dict.fromkeys(name for part in parts for name in part):
+            key = first + (changes.turns[turn].ordinal if turn is not None else 0)
+            before = ("", "", "") if turn in changes.asked else self._texts(key)
+            asked, answered, about = (
+                spelled(part[turn]) if turn in part else old
+                for part, old in zip(parts, before, strict=True)
+            )
+            if asked or answered or about:
+                kept.append((key, asked, answered, about))
+            elif any(before):
+                self._db.execute("DELETE FROM texts WHERE rowid = ?", (key,))
+        self._db.executemany(
+            "INSERT OR REPLACE INTO texts(rowid, asked, answered, about) VALUES(?, ?, ?, ?)", kept
+        )
+
+    def _texts(self, key: int) -> tuple[str, str, str]:
+        asked = "SELECT asked, answered, about FROM texts WHERE rowid = ?"
+        found: tuple[str, str, str] | None = self._db.execute(asked, (key,)).fetchone()
+        return found or ("", "", "")
+
+    def remove(self, conversations: Iterable[str]) -> None:
+        """Remove all that is kept of conversations, for good: no byte of their texts stays in a file."""
+        removed = 0
+        for conversation in conversations:
+            self._keys.pop(conversation, None)
+            delete = "DELETE FROM conversations WHERE id = ?"
+            removed += self._db.execute(delete, (conversation,)).rowcount
+        if removed:
+            merge(self._db)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self.remove(self.looks())
+
+    # -- what is asked
+
+    def listed(self, wanted: Wanted) -> list[ConversationRow]:
+        """Return the conversations that fit, in order; no more than `limit`."""
+        where, given = _listing(wanted)
+        order = "last DESC, id" if wanted.order == "last" else "id"
+        asked = f"SELECT data FROM conversations WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+        limit = -1 if wanted.limit is None else wanted.limit
+        return [_conversation(data) for (data,) in self._db.execute(asked, (*given, limit))]
+
+    def unended(self, conversations: Collection[str] | None = None) -> list[tuple[str, TurnRow]]:
+        """Return the turns that have not ended, with their conversations; None: of all."""
+        asked = (
+            "SELECT c.id, t.data FROM turns t JOIN conversations c ON c.key = t.key >> "
+            f"{_BITS} WHERE t.unended"
+        )
+        if conversations is None:
+            found = self._db.execute(f"{asked} ORDER BY c.id, t.key")
+        else:
+            asked += " AND c.id IN (SELECT value FROM json_each(?)) ORDER BY c.id, t.key"
+            found = self._db.execute(asked, (_listed(conversations),))
+        return [(id, _turn(data)) for id, data in found]
+
+    def sought(self, sought: Sought) -> list[Found]:
+        """Return the texts that fit, the best first."""
+        where, given = ["texts MATCH ?"], [sought.match]
+        if sought.conversation is not None:
+            where.append("c.id = ?")
+            given.append(sought.conversation)
+        if sought.models:
+            where.append("t.model IN (SELECT value FROM json_each(?))")
+            given.append(_listed(sought.models))
+        if sought.since is not None:
+            where.append("coalesce(t.started, c.last) >= ?")
+            given.append(sought.since)
+        asked = (
+            "SELECT texts.rowid, c.data, t.data, bm25(texts, 1.0, 1.0, 4.0) AS fit FROM texts "
+            f"CROSS JOIN conversations c ON c.key = texts.rowid >> {_BITS} "
+            "LEFT JOIN turns t ON t.key = texts.rowid "
+            f"WHERE {' AND '.join(where)} ORDER BY fit, texts.rowid DESC LIMIT ?"
+        )
+        return [
+            Found(
+                _conversation(conversation),
+                None if turn is None else _turn(turn),
+                self._piece(sought.match, key),
+                -fit,
+            )
+            for key, conversation, turn, fit in self._db.execute(asked, (*given, sought.limit))
+        ]
+
+    def _piece(self, match: str, key: int) -> str:
+        """Return a part of a text: made of the few that are given out, since it takes long."""
+        asked = f"SELECT {_SNIPPET} FROM texts WHERE texts MATCH ? AND rowid = ?"
+        (piece,) = self._db.execute(asked, (match, key)).fetchone()
+        return str(piece)
+
+    def used(self, conversation: str | None = None) -> Iterator[Used]:
+        """Yield what each turn used, in the order of the conversations' ids."""
+        where = "" if conversation is None else "WHERE id = ?"
+        ids = self._db.execute(
+            f"SELECT key, id FROM conversations {where} ORDER BY id",
+            () if conversation is None else (conversation,),
+        )
+        for key, id in ids.fetchall():
+            rows = self._db.execute(
+                "SELECT data FROM turns WHERE key BETWEEN ? AND ? ORDER BY key", _range(key)
+            )
+            for (data,) in rows:
+                turn = _turn(data)
+                yield Used(turn.turn, id, turn.started, turn.model, turn.tokens)
+
+
+def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
+    """Return the conditions of a listing and what they are given."""
+    where, values = ["position > 0", "turns >= ?"], list[Any]([wanted.min_turns])
+    if wanted.title:
+        where.append("instr(title, ?)")
+        values.append(_folded(wanted.title))
+    for label in wanted.labels:
+        where.append("EXISTS (SELECT 1 FROM json_each(data, '$.labels') WHERE value = ?)")
+        values.append(_text(label))
+    if wanted.states:
+        where.append(
+            "(id IN (SELECT value FROM json_each(?)) OR EXISTS (SELECT 1 FROM "
+            "json_each(data, '$.states') s WHERE s.key IN (SELECT value FROM json_each(?))))"
+        )
+        values += [_listed(wanted.ids), _listed(wanted.states)]
+    if wanted.models:
+        where.append(
+            f"key IN (SELECT key >> {_BITS} FROM turns WHERE model IN (SELECT value FROM json_each(?)))"
+        )
+        values.append(_listed(wanted.models))
+    if wanted.since is not None:
+        where.append("last >= ?")
+        values.append(wanted.since)
+    if wanted.until is not None:
+        where.append("last != '' AND last <= ?")
+        values.append(wanted.until)
+    if (after := wanted.after) is not None:
+        where.append("id > ?" if wanted.order == "id" else "(last < ? OR (last = ? AND id > ?))")
+        values += [after.id] if wanted.order == "id" else [after.last or ""] * 2 + [after.id]
+    return where, values
+
+
+def _encoded(row: ConversationRow | TurnRow) -> str:
+    try:
+        return msgspec.json.encode(row).decode()
+    except UnicodeEncodeError:
+        return _text(json.dumps(msgspec.to_builtins(row), ensure_ascii=False)) or ""
+
+
+def _range(key: int) -> tuple[int, int]:
+    """Return the first and the last key of what belongs to a conversation."""
+    return key << _BITS, ((key + 1) << _BITS) - 1
+
+
+def _folded(title: str | None) -> str:
+    return _text((title or "").casefold()) or ""
+
+
+def _text(text: str | None) -> str | None:
+    """Return a text as SQLite can keep it: others write what is no Unicode text."""
+    return None if text is None else text.encode(errors="replace").decode()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return msgspec.json.encode([_text(name) for name in names]).decode()

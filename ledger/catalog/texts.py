@@ -1,0 +1,136 @@
+"""Text to be searched, and what is searched for in it. Pure.
+
+A word is a run of letters, digits and marks; case and accents do not count. Scripts that are written without
+spaces have no words to be found by, so there each character is one: `包裹` is found in `收到包裹了` as two
+characters side by side. Korean is written with spaces, but its endings stick to words, so it is taken the same
+way. For that a `JOIN` is put between such characters, in what is kept and in what is asked for, and taken out
+of what is shown.
+
+A query is words, all of which have to stand there; `"several words"` have to stand so; `parc*` begins so. All
+else in it is no syntax but text: what SQLite is asked for is made here of quoted words alone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ledger.records import values
+from ledger.records.values import REFERENCE
+
+JOIN = "\x1f"
+"""Stands between characters each of which is a word; no letter, so it ends one."""
+BEGIN, END = "\x02", "\x03"
+"""Stand around what was found, in what the index gives back."""
+TOKENS = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+"""What SQLite takes for a word: marks too, without which the scripts of India fall apart."""
+
+_ALONE = (
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u0f00-\u0fff"  # Tibetan
+    "\u1000-\u109f"  # Burmese
+    "\u1780-\u17ff"  # Khmer
+    "\u3040-\u30ff\u31f0-\u31ff"  # Japanese
+    "\u3100-\u312f\u31a0-\u31bf"  # Bopomofo
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese
+    "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # Korean
+)
+_SPLIT = re.compile(f"(?<=[{_ALONE}])(?=\\w)|(?<=\\w)(?=[{_ALONE}])")
+_OURS = str.maketrans({"\0": " ", JOIN: " ", BEGIN: " ", END: " "})
+_PART = re.compile(r'"([^"]*)"?|([^\s"]+)')
+_TEXTS = ("text", "reasoning")
+"""The types of the parts of messages whose `content` is text that somebody said."""
+
+
+# -- what is kept -----------------------------------------------------------------------------------
+
+
+def in_value(value: Any) -> Iterator[str]:
+    """Yield the texts in a JSON value, in order: of an attachment its name; no names of fields."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            named = item.get(REFERENCE) if values.is_reference(dict(item)) else None
+            stack.extend([named.get("name")] if named is not None else reversed(list(item.values())))
+        elif isinstance(item, list):
+            stack.extend(reversed(item))
+        elif type(item) in (int, float):
+            yield str(item)
+
+
+def in_messages(messages: Iterable[Any]) -> Iterator[str]:
+    """Yield what somebody says in messages; what tools are given and give is left out."""
+    for message in messages:
+        parts = message.get("parts") if isinstance(message, dict) else None
+        for part in parts if isinstance(parts, list) else []:
+            said = part.get("content") if isinstance(part, dict) else None
+            if isinstance(said, str) and part.get("type") in _TEXTS:
+                yield said
+
+
+def joined(texts: Iterable[str]) -> str:
+    """Return texts as one, each that says the same as an earlier one left out."""
+    return "\n\n".join(dict.fromkeys(filter(None, texts)))
+
+
+def spelled(text: str) -> str:
+    """Return a text as the index keeps it."""
+    whole = text.encode(errors="replace").decode() if not text.isascii() else text
+    if not whole.isascii():
+        whole = unicodedata.normalize("NFC", whole)
+    whole = whole.translate(_OURS)
+    return whole if whole.isascii() else _SPLIT.sub(JOIN, whole)
+
+
+# -- what is asked for ---------------------------------------------------------------------------------
+
+
+def match(query: str) -> str:
+    """Return what to ask the index for; empty: there is no word in a query, so nothing is found by it."""
+    return " AND ".join(_parts(query))
+
+
+def _parts(query: str) -> Iterator[str]:
+    for found in _PART.finditer(query):
+        exact, word = found.groups()
+        begins = word is not None and word.endswith("*")
+        said = spelled(exact if word is None else word)
+        if any(map(_is_letter, said)):
+            yield f'"{said}"' + (" *" if begins else "")
+
+
+def _is_letter(char: str) -> bool:
+    kind = unicodedata.category(char)
+    return kind[0] in "LN" or kind in ("Co", "Mn", "Mc")
+
+
+# -- what is shown ---------------------------------------------------------------------------------
+
+
+class Shown(NamedTuple):
+    """A piece of text with what was found in it."""
+
+    text: str
+    matches: list[tuple[int, int]]
+    """Where: the first character, and the one after the last."""
+
+
+def shown(piece: str) -> Shown:
+    """Return a piece that the index gave, in which `BEGIN` and `END` stand around what was found."""
+    text, begun = "", 0
+    matches: list[tuple[int, int]] = []
+    for part in re.split(f"([{BEGIN}{END}])", piece.replace(JOIN, "")):
+        if part == BEGIN:
+            begun = len(text)
+        elif part == END:
+            if matches and matches[-1][1] == begun:
+                begun = matches.pop()[0]  # Characters side by side, each found as a word.
+            matches.append((begun, len(text)))
+        else:
+            text += part
+    return Shown(text, matches)

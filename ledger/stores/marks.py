@@ -1,0 +1,146 @@
+"""Whether a log is as it was, asked cheaply: for what is derived from logs and kept beside them.
+
+A *look* is a text that is another one whenever the log is: of a folder it is what the system says of the
+log's file, of the list of turns erased from it, and of an erasure that is being done. A *mark* is how far a
+log was read. Given back, it gives what was added since; or, where the log is no continuation of what was
+read (made anew, erased from, cut by a fall of the machine, repaired), all of it. That is decided by the bytes
+before the mark and by the looks, and no clock is compared.
+
+Looked first, then read: what changes between the two is seen by the next look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from ledger.errors import LedgerError, StoreGone
+from ledger.records import kinds
+from ledger.stores import files, lines, names
+from ledger.stores.base import Position, Records, Since
+from ledger.stores.home import Home
+
+_TRIES = 8
+"""How often a log is read whose end is being written in that very moment."""
+_TELLING = {names.LOG: 0, ".forgotten": 1, ".erase": 2}
+"""The files of a conversation that tell whether its log changed, by their places in a look."""
+
+
+class _Mark(msgspec.Struct, frozen=True, array_like=True):
+    identity: tuple[int, int]
+    end: int
+    length: int
+    guard: str
+    """The hash of so many bytes before the end: a mark is kept elsewhere, and must not hold what a log says."""
+    count: int
+    incarnation: tuple[str, str | None] | None
+    erasures: str
+    """The look without the log's own part."""
+
+    def stands(self, source: lines.Source) -> bool:
+        """Say whether the log still holds the bytes before the mark."""
+        if source.size < self.end:
+            return False
+        return _hashed(source.read(self.end - self.length, self.length)) == self.guard
+
+
+class Marked:
+    """What a folder store does for those who keep something derived of its logs."""
+
+    _home: Home
+    _known: dict[str, lines.Known]
+    scan: Callable[..., Records[kinds.Recorded]]
+
+    def looks(self) -> dict[str, str]:
+        """Return how each log looks now, by conversation: also those that hold no record, or cannot be read."""
+        if not self._home.is_there():
+            return {}
+        parts: dict[str, list[str]] = {}
+        place = self._home.conversations
+        with files.naming(place), os.scandir(place) as entries:
+            for entry in entries:
+                stem, dot, ending = entry.name.rpartition(".")
+                at = _TELLING.get(dot + ending)
+                if at is None:
+                    continue
+                with suppress(FileNotFoundError):
+                    found = entry.stat(follow_symlinks=False)
+                    if at or (files.is_plain(found) and found.st_size):
+                        parts.setdefault(stem, ["", "", ""])[at] = _told(found)
+        return {
+            stem: ",".join(told)
+            for stem, told in parts.items()
+            if told[0] and names.conversation_of(stem + names.LOG)
+        }
+
+    def since(self, conversation: str, mark: str = "") -> Since:
+        """Return what a conversation holds beyond a mark, or all of it. Raises: as `scan`."""
+        look = self._look(conversation)
+        erasures = look.partition(",")[2]
+        before = _decoded(mark)
+        after = self._place(conversation, before, erasures) if before is not None else 0
+        for _ in range(_TRIES):
+            try:
+                records = self.scan(conversation, after)
+            except StoreGone:
+                after = 0
+                continue
+            known = self._known.get(conversation)
+            if known is not None and known.position == records.position:
+                made = _Mark(
+                    known.identity,
+                    known.end,
+                    len(known.guard),
+                    _hashed(known.guard),
+                    known.count,
+                    known.position.incarnation,
+                    erasures,
+                )
+                return Since(records, look, _encoded(made), whole=not after)
+        # Its end was being written each time, or it was removed meanwhile.
+        return Since(self.scan(conversation, 0), look, "", whole=True)
+
+    def _look(self, conversation: str) -> str:
+        stem = os.path.join(self._home.conversations, conversation)
+        told = ["", "", ""]
+        for ending, at in _TELLING.items():
+            with files.naming(stem + ending), suppress(FileNotFoundError):
+                told[at] = _told(os.stat(stem + ending, follow_symlinks=False))
+        return ",".join(told)
+
+    def _place(self, conversation: str, mark: _Mark, erasures: str) -> int:
+        """Return the place from which to go on: the mark's, or 0 where the log is another."""
+        if mark.erasures != erasures or not erasures.endswith(","):
+            return 0
+        log = self._home.log(conversation)
+        try:
+            with files.Descriptor(log.data, os.O_RDONLY) as file:
+                source = lines.FileSource(file, log.files)
+                if source.identity == mark.identity and mark.stands(source):
+                    return Position(mark.count, mark.incarnation)
+        except (FileNotFoundError, LedgerError):
+            pass
+        return 0
+
+
+def _told(found: os.stat_result) -> str:
+    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_ctime_ns}"
+
+
+def _hashed(guard: bytes) -> str:
+    return hashlib.sha256(guard).hexdigest()
+
+
+def _encoded(mark: _Mark) -> str:
+    return msgspec.json.encode(mark).decode()
+
+
+def _decoded(mark: str) -> _Mark | None:
+    """Return a mark that was given back; None for none, and for what is none of ours."""
+    with suppress(msgspec.DecodeError, ValueError):
+        return msgspec.json.decode(mark, type=_Mark) if mark else None
+    return None
