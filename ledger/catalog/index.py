@@ -94,16 +94,15 @@ class Index(Protocol):
         """Return a turn's row."""
         ...
 
-    def write(self, changes: Changes, look: str, mark: str) -> None:
-        """Keep what has changed, and to where the log was taken."""
+    def write(self, changes: Changes, look: str, mark: str, *, whole: bool = False) -> None:
+        """Keep what has changed, and to where the log was taken.
+
+        Args: whole: these are all turns there are; what else is kept of the conversation goes, for good.
+        """
         ...
 
     def remove(self, conversations: Iterable[str]) -> None:
         """Remove all that is kept of conversations, for good: no byte of their texts stays in a file."""
-        ...
-
-    def clear(self) -> None:
-        """Remove everything."""
         ...
 
     def listed(self, wanted: Wanted) -> list[ConversationRow]:

@@ -27,6 +27,7 @@ from ledger.views.nodes import CLEARED
 Find = Callable[[str], TurnRow | None]
 """Gives the row of a turn of the conversation as the index has it, or None."""
 
+_SPELLED = len("2026-01-01T00:00:00.000000Z")
 LABEL = "label"
 IMPORTED = "import"
 
@@ -139,13 +140,8 @@ def _waiting(work: _Work, record: kinds.Waiting, seq: int) -> None:
     row = work.find(record.turn)
     if row is not None and row.state is None:
         asked = [states.keyed(q) for q in _listed(record.approvals) if isinstance(q, dict)]
-        at = times.from_text(record.at)
-        work.change(
-            row,
-            waiting_seq=seq,
-            waiting_at=None if at is None else times.to_text(at),
-            questions=asked,
-        )
+        at = _time({}, "", record.at)
+        work.change(row, waiting_seq=seq, waiting_at=at, questions=asked)
 
 
 def _approval(work: _Work, record: kinds.Approval, _seq: int) -> None:
@@ -291,7 +287,11 @@ def _counts(payload: Any) -> dict[str, int]:
 def _time(source: Mapping[str, Any], key: str, at: str) -> str | None:
     """Return a time of an import's source, else that of the record, as records write times."""
     told = source.get(key)
-    found = (times.from_text(told) if isinstance(told, str) else None) or times.from_text(at)
+    found = times.from_text(told) if isinstance(told, str) else None
+    if found is None:
+        found = times.from_text(at)
+        if found is not None and len(at) == _SPELLED and at.endswith("Z") and at[10] == "T":
+            return at  # As records write it: nearly always.
     return None if found is None else times.to_text(found)
 
 

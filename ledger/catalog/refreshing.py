@@ -6,7 +6,7 @@ conversation out of the index comes after who had read it before, and nothing fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ledger.catalog.index import Index
@@ -96,17 +96,13 @@ def _take(index: Index, logs: Logs, conversation: str) -> int:
     """Take what a log holds beyond what was taken. Returns: how many records that were, and a little."""
     _, mark = index.place(conversation)
     found = logs.since(conversation, mark)
-    before, find = index.row(conversation), _finder(index, conversation)
-    if before is None or found.whole:
-        if before is not None:
-            index.remove([conversation])
-        before, find = ConversationRow(id=conversation), _nothing
-    index.write(project(before, found.records, find), found.look, found.mark)
+    before = None if found.whole else index.row(conversation)
+    if before is None:
+        changes = project(ConversationRow(id=conversation), found.records, _nothing)
+    else:
+        changes = project(before, found.records, lambda turn: index.turn(conversation, turn))
+    index.write(changes, found.look, found.mark, whole=before is None)
     return len(found.records) + 10
-
-
-def _finder(index: Index, conversation: str) -> Callable[[str], TurnRow | None]:
-    return lambda turn: index.turn(conversation, turn)
 
 
 def _nothing(turn: str) -> TurnRow | None:

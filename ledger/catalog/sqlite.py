@@ -5,8 +5,11 @@
     texts           full text: of a turn what was asked, answered, and its labels; of a conversation title and labels
 
 A turn's key is its conversation's key and its ordinal in one number, a conversation's text has ordinal 0: so
-what belongs together lies together, and no key has to be looked up. A trigger takes turns and texts with their
-conversation; that is all that others (`stores.index_file`) need to know of this.
+what belongs together lies together, and no key has to be looked up.
+
+Forgetting is for others too (`stores.index_file`), who do not know these tables: what is inserted into
+`forgotten`, a conversation and a turn (null: all of it), is taken out by a trigger, and the conversation is read
+anew by whoever asks next. The full-text index is merged then, since until then it only notes what is deleted.
 
 Errors of SQLite are let through: whoever has the index decides what they mean for it.
 """
@@ -24,7 +27,7 @@ import msgspec
 from ledger.catalog.index import Found, Sought, Used, Wanted
 from ledger.catalog.rows import Changes, ConversationRow, TurnRow
 from ledger.catalog.texts import BEGIN, END, TOKENS, spelled
-from ledger.stores.index_file import merge
+from ledger.stores.index_file import forget
 
 SCHEMA = 1
 """Another number in a file: it was made by another version of this package, and is made anew."""
@@ -32,6 +35,9 @@ APPLICATION = 0x7475726E
 """What tells our file from another's: `turn`."""
 
 _BITS = 32
+_FIRST = f"(c.key << {_BITS})"
+_LAST = f"(((c.key + 1) << {_BITS}) - 1)"
+"""The keys of all that belongs to a conversation lie between these."""
 _TABLES = f"""
 CREATE TABLE conversations(
     key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, look TEXT NOT NULL, mark TEXT NOT NULL,
@@ -40,16 +46,26 @@ CREATE TABLE conversations(
 );
 CREATE INDEX by_last ON conversations(last, id);
 CREATE TABLE turns(
-    key INTEGER PRIMARY KEY, turn TEXT NOT NULL, model TEXT, started TEXT, unended INTEGER NOT NULL,
-    data TEXT NOT NULL
+    key INTEGER PRIMARY KEY, turn TEXT NOT NULL, model TEXT, started TEXT, tokens TEXT NOT NULL,
+    unended INTEGER NOT NULL, data TEXT NOT NULL
 );
 CREATE INDEX by_turn ON turns(turn, key);
 CREATE INDEX by_model ON turns(model, key);
 CREATE INDEX by_state ON turns(key) WHERE unended;
 CREATE VIRTUAL TABLE texts USING fts5(asked, answered, about, tokenize = "{TOKENS}");
-CREATE TRIGGER taken_with_it AFTER DELETE ON conversations BEGIN
-    DELETE FROM turns WHERE key BETWEEN OLD.key << {_BITS} AND ((OLD.key + 1) << {_BITS}) - 1;
-    DELETE FROM texts WHERE rowid BETWEEN OLD.key << {_BITS} AND ((OLD.key + 1) << {_BITS}) - 1;
+CREATE VIEW forgotten AS SELECT id AS conversation, '' AS turn FROM conversations;
+CREATE TRIGGER forget INSTEAD OF INSERT ON forgotten BEGIN
+    DELETE FROM texts WHERE rowid IN (
+        SELECT t.key FROM conversations c JOIN turns t ON t.key BETWEEN {_FIRST} AND {_LAST}
+        WHERE c.id = NEW.conversation AND t.turn = coalesce(NEW.turn, t.turn)
+        UNION ALL SELECT {_FIRST} FROM conversations c WHERE c.id = NEW.conversation);
+    DELETE FROM turns WHERE key IN (
+        SELECT t.key FROM conversations c JOIN turns t ON t.key BETWEEN {_FIRST} AND {_LAST}
+        WHERE c.id = NEW.conversation AND t.turn = coalesce(NEW.turn, t.turn));
+    UPDATE conversations SET look = '', mark = '', position = 0, title = '', data = json_object('id', id)
+        WHERE id = NEW.conversation;
+    DELETE FROM conversations WHERE id = NEW.conversation AND NEW.turn IS NULL;
+    INSERT INTO texts(texts) VALUES('optimize');
 END;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
@@ -58,6 +74,7 @@ _SNIPPET = f"snippet(texts, -1, '{BEGIN}', '{END}', '…', 28)"
 
 _conversation = msgspec.json.Decoder(ConversationRow).decode
 _turn = msgspec.json.Decoder(TurnRow).decode
+_tokens = msgspec.json.Decoder(dict[str, int]).decode
 
 
 class Foreign(Exception):
@@ -163,80 +180,91 @@ class SQLiteIndex:
 
     # -- what changes
 
-    def write(self, changes: Changes, look: str, mark: str) -> None:
-        """Keep what has changed, and to where the log was taken."""
-        row = changes.conversation
-        told = row.position, _folded(row.title), row.last or "", row.turns
-        columns = (look, mark, *told, _encoded(row))
-        key = self._key(row.id)
-        if key is None:
-            cursor = self._db.execute(
-                "INSERT INTO conversations(id, look, mark, position, title, last, turns, data) "
-                "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-                (row.id, *columns),
-            )
-            key = self._keys[row.id] = cursor.lastrowid or 0
-        else:
-            self._db.execute(
-                "UPDATE conversations SET look = ?, mark = ?, position = ?, title = ?, last = ?, "
-                "turns = ?, data = ? WHERE key = ?",
-                (*columns, key),
-            )
-        first = key << _BITS
-        self._db.executemany(
-            "INSERT INTO turns(key, turn, model, started, unended, data) VALUES(?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT(key) DO UPDATE SET model = excluded.model, unended = excluded.unended, "
-            "data = excluded.data",
-            (
-                (
-                    first + turn.ordinal,
-                    _text(turn.turn),
-                    _text(turn.model),
-                    turn.started,
-                    turn.state is None,
-                    _encoded(turn),
-                )
-                for turn in changes.turns.values()
-            ),
-        )
-        self._write_texts(changes, first)
+    def write(self, changes: Changes, look: str, mark: str, *, whole: bool = False) -> None:
+        """Keep what has changed, and to where the log was taken.
 
-    def _write_texts(self, changes: Changes, first: int) -> None:
+        Args: whole: these are all turns there are; what else is kept of the conversation goes, for good.
+        """
+        row = changes.conversation
+        told = row.position, _folded(row.title), row.last or "", row.turns, _encoded(row)
+        self._db.execute(
+            "INSERT INTO conversations(id, look, mark, position, title, last, turns, data) "
+            "VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET look = excluded.look, "
+            "mark = excluded.mark, position = excluded.position, title = excluded.title, "
+            "last = excluded.last, turns = excluded.turns, data = excluded.data",
+            (row.id, look, mark, *told),
+        )
+        first, last = _range(self._key(row.id) or 0)
+        turns = {first + turn.ordinal: _columns(turn) for turn in changes.turns.values()}
+        texts = self._texts(changes, first)
+        if whole:
+            gone = self._left(turns, texts, first, last)
+            for table, key in (("turns", "key"), ("texts", "rowid")):
+                self._db.executemany(f"DELETE FROM {table} WHERE {key} = ?", ((k,) for k in gone[table]))
+        self._db.executemany(
+            "INSERT OR REPLACE INTO turns(key, turn, model, started, tokens, unended, data) "
+            "VALUES(?, ?, ?, ?, ?, ?, ?)",
+            ((key, *columns) for key, columns in turns.items()),
+        )
+        self._db.executemany(
+            "INSERT OR REPLACE INTO texts(rowid, asked, answered, about) VALUES(?, ?, ?, ?)",
+            ((key, *columns) for key, columns in texts.items() if any(columns)),
+        )
+        removed = [(key,) for key, columns in texts.items() if not any(columns)]
+        self._db.executemany("DELETE FROM texts WHERE rowid = ?", removed)
+        if whole and gone["texts"]:
+            self._db.execute("INSERT INTO texts(texts) VALUES('optimize')")
+
+    def _texts(self, changes: Changes, first: int) -> dict[int, tuple[str, str, str]]:
+        """Return the texts that have changed, by key, each with what of it has not; empty ones are to go."""
         parts = (changes.asked, changes.answered, changes.about)
-        kept: list[tuple[int, str, str, str]] = []
+        found: dict[int, tuple[str, str, str]] = {}
         for turn in dict.fromkeys(name for part in parts for name in part):
             key = first + (changes.turns[turn].ordinal if turn is not None else 0)
-            before = ("", "", "") if turn in changes.asked else self._texts(key)
+            before = ("", "", "") if turn in changes.asked else self._said(key)
             asked, answered, about = (
                 spelled(part[turn]) if turn in part else old
                 for part, old in zip(parts, before, strict=True)
             )
-            if asked or answered or about:
-                kept.append((key, asked, answered, about))
-            elif any(before):
-                self._db.execute("DELETE FROM texts WHERE rowid = ?", (key,))
-        self._db.executemany(
-            "INSERT OR REPLACE INTO texts(rowid, asked, answered, about) VALUES(?, ?, ?, ?)", kept
-        )
+            if asked or answered or about or any(before):
+                found[key] = asked, answered, about
+        return found
 
-    def _texts(self, key: int) -> tuple[str, str, str]:
+    def _said(self, key: int) -> tuple[str, str, str]:
         asked = "SELECT asked, answered, about FROM texts WHERE rowid = ?"
         found: tuple[str, str, str] | None = self._db.execute(asked, (key,)).fetchone()
         return found or ("", "", "")
 
+    def _left(
+        self,
+        turns: dict[int, tuple[Any, ...]],
+        texts: dict[int, tuple[str, str, str]],
+        first: int,
+        last: int,
+    ) -> dict[str, list[int]]:
+        """Return the keys of what is kept otherwise, or for nothing. What is kept already is not written again."""
+        gone: dict[str, list[int]] = {"turns": [], "texts": []}
+        asked = "SELECT key, turn, model, started, tokens, unended, data FROM turns WHERE key BETWEEN ? AND ?"
+        for key, *columns in self._db.execute(asked, (first, last)):
+            if turns.get(key) == tuple(columns):
+                del turns[key]
+            else:
+                gone["turns"].append(key)
+        asked = "SELECT rowid, asked, answered, about FROM texts WHERE rowid BETWEEN ? AND ?"
+        for key, *said in self._db.execute(asked, (first, last)):
+            if texts.get(key) == tuple(said):
+                del texts[key]
+            else:
+                gone["texts"].append(key)
+        return gone
+
     def remove(self, conversations: Iterable[str]) -> None:
         """Remove all that is kept of conversations, for good: no byte of their texts stays in a file."""
-        removed = 0
         for conversation in conversations:
             self._keys.pop(conversation, None)
-            delete = "DELETE FROM conversations WHERE id = ?"
-            removed += self._db.execute(delete, (conversation,)).rowcount
-        if removed:
-            merge(self._db)
-
-    def clear(self) -> None:
-        """Remove everything."""
-        self.remove(self.looks())
+            if self._key(conversation) is not None:
+                forget(self._db, conversation, None)
+                self._keys.pop(conversation, None)
 
     # -- what is asked
 
@@ -302,13 +330,10 @@ class SQLiteIndex:
             f"SELECT key, id FROM conversations {where} ORDER BY id",
             () if conversation is None else (conversation,),
         )
+        asked = "SELECT turn, started, model, tokens FROM turns WHERE key BETWEEN ? AND ? ORDER BY key"
         for key, id in ids.fetchall():
-            rows = self._db.execute(
-                "SELECT data FROM turns WHERE key BETWEEN ? AND ? ORDER BY key", _range(key)
-            )
-            for (data,) in rows:
-                turn = _turn(data)
-                yield Used(turn.turn, id, turn.started, turn.model, turn.tokens)
+            for turn, started, model, tokens in self._db.execute(asked, _range(key)):
+                yield Used(turn, id, started, model, _tokens(tokens))
 
 
 def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
@@ -341,6 +366,13 @@ def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
         where.append("id > ?" if wanted.order == "id" else "(last < ? OR (last = ? AND id > ?))")
         values += [after.id] if wanted.order == "id" else [after.last or ""] * 2 + [after.id]
     return where, values
+
+
+def _columns(turn: TurnRow) -> tuple[Any, ...]:
+    """Return the columns of a turn's row, without its key."""
+    tokens = msgspec.json.encode(turn.tokens).decode()
+    named = _text(turn.turn), _text(turn.model), turn.started, tokens
+    return *named, int(turn.state is None), _encoded(turn)
 
 
 def _encoded(row: ConversationRow | TurnRow) -> str:

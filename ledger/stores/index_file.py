@@ -3,11 +3,10 @@
     <folder>/catalog.sqlite    the index; its owner's alone
     <folder>/catalog.lock      shared by who has it open, held alone by who makes or removes it
 
-What an index holds is not known here, but for this, which is true of every one: deleting a row of its table
-`conversations` takes all that it has of the conversation of that `id`, and its full-text table is `texts`. So
-whoever erases from a log has the text go from here as well, in the same breath, without a thought for
-what it means. The file is overwritten where the text stood (`secure_delete`), and the full-text index is
-merged, since until then it only notes what is deleted.
+What an index holds is not known here, but for this, which is true of every one: a conversation and a turn that
+are inserted into its `forgotten` are taken out of it. So whoever erases from a log has the text go from here as
+well, in the same breath, without a thought for what it means. The file is overwritten where the text stood
+(`secure_delete`).
 
 SQLite's locks are lost to a process that opens and closes the file in another way (a trait of POSIX locks),
 and an index that is exchanged under its users is damaged. Hence the second file, and nobody here opens the
@@ -63,18 +62,18 @@ class IndexFile:
                 with files.naming(self.path), suppress(FileNotFoundError):
                     os.unlink(self.path + ending)
 
-    def purge(self, conversation: str) -> None:
-        """Take out all that the index has of a conversation, for good. No index: nothing is done.
+    def purge(self, conversation: str, turn: str | None) -> None:
+        """Take out what the index has of a turn (None: of the whole conversation), for good.
 
         An index of which this cannot be done is removed. Raises: nothing: it is never the truth, and the log
         looks otherwise now, so that who uses the index next does it.
         """
-        if not os.path.lexists(self.path):
-            return
         with suppress(LedgerError, OSError):
             try:
                 with self.opened() as connection:
-                    _purge(connection, conversation)
+                    connection.execute("BEGIN IMMEDIATE")
+                    forget(connection, conversation, turn)
+                    connection.execute("COMMIT")
             except sqlite3.Error:
                 self.discard()
 
@@ -125,19 +124,6 @@ class IndexFile:
         return connection
 
 
-def _purge(connection: sqlite3.Connection, conversation: str) -> None:
-    """Delete a conversation from an index. Raises: sqlite3.Error."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        connection.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
-        merge(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-
-
-def merge(connection: sqlite3.Connection) -> None:
-    """Merge the full-text index into one: what was deleted from it is not in it any more. Raises: sqlite3.Error."""
-    connection.execute("INSERT INTO texts(texts) VALUES('optimize')")
+def forget(connection: sqlite3.Connection, conversation: str, turn: str | None) -> None:
+    """Take a turn out of an index; None: all of the conversation. Raises: sqlite3.Error."""
+    connection.execute("INSERT INTO forgotten(conversation, turn) VALUES(?, ?)", (conversation, turn))

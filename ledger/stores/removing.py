@@ -73,10 +73,10 @@ def remove_beside(
 ) -> tuple[list[str], sweeping.Swept]:
     """Remove a turn's events, torn pieces that may be of it, and attachments nothing else names.
 
-    The index of the folder, if there is one, forgets the conversation, and learns it anew when it is asked.
+    The index of the folder, if there is one, forgets the turn.
     Returns: the files removed, and what became of the attachments.
     """
-    _purge(home, log, deadline)
+    _purge(home, log, turn, deadline)
     gone = _remove_trees(home, log, [turn], deadline)
     gone += _remove_side_files(
         home, log, lambda path: path != log.forgotten and _is_piece_of(log, path, turn)
@@ -160,7 +160,7 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
             report.files.append(_within(home, log.data))
     except FileNotFoundError:
         pass
-    _purge(home, log, deadline)
+    _purge(home, log, None, deadline)
     report.files += _remove_side_files(home, log, lambda path: True)
     with files.naming(log.data):
         log.files.flush_folder(home.conversations)
@@ -168,14 +168,14 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
     return report
 
 
-def _purge(home: Home, log: Log, deadline: float) -> None:
-    """Take a conversation out of the index that the folder may have."""
+def _purge(home: Home, log: Log, turn: str | None, deadline: float) -> None:
+    """Take a turn, or all of the conversation, out of the index that the folder may have."""
     if os.path.lexists(os.path.join(home.folder, names.INDEX)):
         # Loaded where there is an index: not every Python has SQLite.
         from ledger.stores.index_file import IndexFile
 
         left_s = max(0.0, deadline - time.monotonic())
-        IndexFile(home.folder, timeout_s=left_s).purge(log.conversation)
+        IndexFile(home.folder, timeout_s=left_s).purge(log.conversation, turn)
 
 
 # -- files beside a log ----------------------------------------------------------------------------

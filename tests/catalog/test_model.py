@@ -1,0 +1,161 @@
+"""The catalog beside one who opens every conversation: after whatever was done, both answer the same."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import ledger
+from ledger.catalog import Catalog
+from ledger.stores import names
+from ledger.views import History
+from tests.catalog import oracle
+from tests.stores.support import Unflushed
+from tests.views import build
+from tests.worlds import FakeWorld
+
+CONVERSATIONS = ["a", "b", "c"]
+WORDS = ["parcel", "rain", "包裹", "walrus"]
+WORLD = FakeWorld()
+WORLD.time = build.NOW
+
+
+@st.composite
+def _turn(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Records of a turn that has, or has not, ended; honest but for a name that may be taken."""
+    name, parent = draw(build.NAMES), draw(st.one_of(st.none(), build.NAMES))
+    text = draw(st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join))
+    reads = draw(st.one_of(st.none(), st.lists(build.NAMES, max_size=2)))
+    sent = build.turn(name, parent, inputs={"m": text}, **({} if reads is None else {"reads": reads}))
+    state = draw(st.sampled_from(["done", "done", "failed", None]))
+    usage = {"in": draw(st.integers(0, 5))}
+    said = {"r": draw(st.sampled_from(WORDS))}
+    end = [build.ended(name, state, outputs=said, model=draw(st.sampled_from(["m", "n"])), usage=usage)]
+    return [sent, build.lease(name, draw(st.sampled_from([build.PAST, build.AHEAD])))] + end * bool(state)
+
+
+_beside = st.one_of(
+    st.builds(
+        lambda text: [build.new("entry", plugin="ledger", entry="title", data=text)],
+        st.sampled_from(WORDS),
+    ),
+    st.builds(
+        lambda label, on, turn: [
+            build.new("entry", plugin="ledger", entry="label", data={"label": label, "on": on}, turn=turn)
+        ],
+        st.sampled_from(WORDS),
+        st.booleans(),
+        st.one_of(st.none(), build.NAMES),
+    ),
+    st.builds(lambda name: [build.new("head", turn=name)], build.NAMES),
+    st.builds(lambda name: [build.waiting(name, (build.question(),))], build.NAMES),
+)
+_steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.sampled_from(CONVERSATIONS), st.one_of(_turn(), _turn(), _beside)),
+        st.tuples(st.just("erase"), st.sampled_from(CONVERSATIONS), build.NAMES),
+        st.tuples(st.just("delete"), st.sampled_from(CONVERSATIONS), st.none()),
+        st.tuples(st.just("ask"), st.none(), st.none()),
+        st.tuples(st.sampled_from(["rebuild", "harm", "restart"]), st.none(), st.none()),
+    ),
+    max_size=14,
+)
+
+
+def compare(catalog: Catalog, store: Any) -> None:
+    """Ask the catalog everything, and find the same by folding every log."""
+    histories = {
+        name: History.of(store.read(name), conversation=name) for name in store.conversations()
+    }
+    found = {each.id: each for each in catalog.conversations()}
+    assert set(found) == set(histories)
+    for name, history in histories.items():
+        expected, row = oracle.row(history, build.NOW), found[name]
+        assert (row.turns, row.branches, row.states) == (
+            expected["turns"], expected["branches"], expected["states"],
+        )
+        assert set(row.models) == set(expected["models"])
+        assert (row.usage, row.head, row.title) == (expected["usage"], expected["head"], expected["title"])
+        assert row.labels == expected["labels"]
+    compare_usage(catalog, histories)
+    for word in WORDS:
+        hits = {(hit.conversation, hit.turn) for hit in catalog.search(word, limit=1000)}
+        assert hits == {
+            (name, turn)
+            for name, history in histories.items()
+            for turn in [None, *history.order]
+            if word in text(history, turn)
+        }
+
+
+def compare_usage(catalog: Catalog, histories: dict[str, History]) -> None:
+    """Sum what turns used, each once: as the first conversation says that says something."""
+    once: dict[str, Any] = {}
+    for name in sorted(histories):
+        for node in histories[name].nodes.values():
+            known = once.get(node.id)
+            if known is None or (oracle.tokens(node) and not oracle.tokens(known)):
+                once[node.id] = node
+    turns: Counter[Any] = Counter(oracle.model_of(node) for node in once.values())
+    tokens: Counter[Any] = Counter()
+    for node in once.values():
+        tokens[oracle.model_of(node)] += sum(oracle.tokens(node).values())
+    found = {each.key: (each.turns, sum(each.tokens.values())) for each in catalog.usage()}
+    assert found == {key: (count, tokens[key]) for key, count in turns.items()}
+
+
+def text(history: History, turn: str | None) -> list[str]:
+    """All words that are said in a turn, or of the conversation itself."""
+    labels = oracle.labels(history, turn)
+    if turn is None:
+        return [*(oracle.title(history) or "").split(), *labels]
+    node = history.nodes[turn]
+    values = [oracle.value(node.record.inputs), oracle.value(node.ended.outputs) if node.ended else {}]
+    said = [word for value in values for each in (value or {}).values() for word in str(each).split()]
+    return [*said, *labels]
+
+
+def harm(folder: Path) -> None:
+    """Do to an index what accidents do."""
+    path = folder / names.INDEX
+    if path.exists():
+        os.truncate(path, path.stat().st_size * 2 // 3)
+
+
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+@given(steps=_steps)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_the_catalog_says_what_the_logs_say(kind, steps):
+    """After any appends, erasures, deletions, restarts and damage, all that is asked is as the logs say."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "store"
+
+        def opened() -> Any:
+            return ledger.FolderStore(place, calls=Unflushed())
+
+        store = ledger.MemoryStore() if kind == "memory" else opened()
+        catalog = Catalog(store, world=WORLD)
+        for step, conversation, what in steps:
+            if step == "append":
+                store.append(conversation, what)
+            elif step == "erase":
+                store.erase(conversation, what)
+            elif step == "delete":
+                store.delete(conversation)
+            elif step == "rebuild":
+                catalog.rebuild()
+            elif step == "harm" and kind == "folder":
+                harm(place)
+            elif step == "restart" and kind == "folder":
+                store = opened()
+                catalog = Catalog(store, world=WORLD)
+            else:
+                compare(catalog, store)
+        compare(catalog, store)
