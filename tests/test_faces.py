@@ -7,13 +7,15 @@ import threading
 import pytest
 
 import ledger
-from ledger import aio, conversation, errors, memories, merging, stream, turn
+from ledger import aio, catalog, conversation, errors, memories, merging, stream, turn
+from tests.catalog.test_catalog import Awaited
 
 PAIRS = [
     (conversation.Conversation, aio.Conversation),
     (turn.Turn, aio.Turn),
     (stream.Stream, aio.Stream),
     (memories.Memory, aio.Memory),
+    (catalog.Catalog, aio.catalog.Catalog),
 ]
 NEEDLESS = {"__await__", "__aenter__", "__aexit__", "__aiter__"}
 """What only code on a loop needs; its blocking twins have other names by the language's rule."""
@@ -53,6 +55,27 @@ def test_open_is_the_same():
 def test_memory_is_the_same():
     """Both faces of an agent's memory are made with the same arguments."""
     assert parameters(ledger.memory) == parameters(aio.memory)
+
+
+def test_catalog_is_the_same():
+    """Both faces of a store's catalog are made with the same arguments."""
+    assert parameters(ledger.catalog.of) == parameters(aio.catalog.of)
+
+
+@pytest.mark.parametrize("face", [ledger, aio], ids=["blocking", "aio"])
+def test_a_catalog_is_asked_through_both(face):
+    """Every question of a catalog is answered on either face, also of a store with coroutines."""
+
+    async def main():
+        store = Awaited()
+        ledger.open("c", store=store.inner).record("parcel", "told", model="m", usage={"n": 2})
+        asked = face.catalog.of(store if face is aio else store.inner)
+        seen: list = [[row.id for row in await got(asked.conversations(limit=1))]]
+        seen += [len(await got(asked.search("parcel"))), await got(asked.waiting())]
+        seen += [(await got(asked.usage()))[0].tokens, (await got(asked.rebuild())).failed]
+        return seen
+
+    assert asyncio.run(main()) == [["c"], 1, [], {"n": 2}, {}]
 
 
 def test_drain_is_the_same():

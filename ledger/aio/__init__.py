@@ -27,6 +27,7 @@ from typing import Any
 
 import ledger.stores.folder  # noqa: F401 - loaded with the first folder, it would hold up the loop
 from ledger import opening, recovery
+from ledger.aio import catalog
 from ledger.aio.conversation import Conversation, finish
 from ledger.aio.memories import Memory, memory
 from ledger.aio.stream import Stream
@@ -47,6 +48,7 @@ __all__ = [
     "Memory",
     "Stream",
     "Turn",
+    "catalog",
     "chunks",
     "drain",
     "memory",

@@ -10,7 +10,17 @@ from typing import Any, NamedTuple, TypeVar, get_args
 from msgspec import structs
 
 from ledger.catalog import texts
-from ledger.catalog.answers import Answer, Hit, Listed, Order, Place, Spent, Waiting, cursor, place_of
+from ledger.catalog.answers import (
+    Answer,
+    Hit,
+    Listed,
+    Order,
+    Place,
+    Spent,
+    Waiting,
+    cursor,
+    place_of,
+)
 from ledger.catalog.index import Found, Index, Sought, Wanted
 from ledger.catalog.places import InFile, InMemory
 from ledger.catalog.places import Place as Kept

@@ -6,7 +6,8 @@ keeps records, a row keeps what is asked of them. What a record says of other tu
 their rows: they are asked for by `find`, and given back with the changes.
 
 Must stay in step: `views.history` (the fold), `views.branches.heads`, `views.nodes.model_of`,
-`views.earlier.usage_of`, `views.states.unanswered`, `Turn.started` and `Turn.ended`. A test compares them all.
+`views.earlier.usage_of`, `views.states.unanswered`, `views.ratings.labels`,
+`Turn.started` and `Turn.ended`. A test compares them all.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from ledger.records import kinds, times
 from ledger.records.values import INTEGER_LIMIT
 from ledger.turns import commands
 from ledger.views import states
-from ledger.views.nodes import CLEARED
+from ledger.views.nodes import CLEARED, LABEL
 
 Find = Callable[[str], TurnRow | None]
 """Gives the row of a turn of the conversation as the index has it, or None."""
 
 _SPELLED = len("2026-01-01T00:00:00.000000Z")
-LABEL = "label"
 IMPORTED = "import"
 
 
@@ -116,7 +116,7 @@ def _turn(work: _Work, record: kinds.Turn, _seq: int) -> None:
         started=_time(source, "created", record.at),
         updated=_time(source, "updated", ""),
         sent_to=model if isinstance(model, str) else None,
-        reads=[t for t in dict.fromkeys(_listed(record.reads)) if isinstance(t, str)],
+        reads=list(dict.fromkeys(t for t in _listed(record.reads) if isinstance(t, str))),
     )
     work.row.count(row, 1)
     work.row.head = record.turn
@@ -215,7 +215,7 @@ def _entry(work: _Work, record: kinds.Entry, _seq: int) -> None:
         if isinstance(title, str):
             work.row.title = title
             work.describe()
-    elif name == (commands.OWN, LABEL):
+    elif name == LABEL:
         _label(work, record)
     elif name == (commands.OWN, IMPORTED):
         work.row.source = _source(_mapping(record.data)) or work.row.source
@@ -296,5 +296,7 @@ def _time(source: Mapping[str, Any], key: str, at: str) -> str | None:
 
 
 def _source(named: Mapping[str, Any]) -> dict[str, str] | None:
-    told = {key: named[key] for key in ("format", "conversation") if isinstance(named.get(key), str)}
+    told = {
+        key: named[key] for key in ("format", "conversation") if isinstance(named.get(key), str)
+    }
     return told or None

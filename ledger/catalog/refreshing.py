@@ -61,9 +61,7 @@ def logs_of(store: Any, calls: Any) -> Logs:
     return _Read(calls)
 
 
-def refresh(
-    index: Index, logs: Logs, only: Iterable[str] | None = None
-) -> dict[str, LedgerError]:
+def refresh(index: Index, logs: Logs, only: Iterable[str] | None = None) -> dict[str, LedgerError]:
     """Bring an index up to the logs. Returns: the conversations that cannot be read, and why.
 
     Args: only: conversations that are read, whatever the others are; None: all that changed.

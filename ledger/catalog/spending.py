@@ -31,7 +31,7 @@ def spent(
         if until is not None and (each.started is None or each.started > until):
             continue
         known = turns.get(each.turn)
-        if known is None or (each.tokens and not known.tokens):
+        if known is None or (any(each.tokens.values()) and not any(known.tokens.values())):
             turns[each.turn] = each
     key = _key(by, zone)
     counted: Counter[str | None] = Counter()

@@ -9,7 +9,8 @@ what belongs together lies together, and no key has to be looked up.
 
 Forgetting is for others too (`stores.index_file`), who do not know these tables: what is inserted into
 `forgotten`, a conversation and a turn (null: all of it), is taken out by a trigger, and the conversation is read
-anew by whoever asks next. The full-text index is merged then, since until then it only notes what is deleted.
+anew by whoever asks next. The full-text index has to be merged then (`merge`), which takes a while: until then it
+only notes what is deleted.
 
 Errors of SQLite are let through: whoever has the index decides what they mean for it.
 """
@@ -27,7 +28,7 @@ import msgspec
 from ledger.catalog.index import Found, Sought, Used, Wanted
 from ledger.catalog.rows import Changes, ConversationRow, TurnRow
 from ledger.catalog.texts import BEGIN, END, TOKENS, spelled
-from ledger.stores.index_file import forget
+from ledger.stores.index_file import forget, merge
 
 SCHEMA = 1
 """Another number in a file: it was made by another version of this package, and is made anew."""
@@ -65,7 +66,6 @@ CREATE TRIGGER forget INSTEAD OF INSERT ON forgotten BEGIN
     UPDATE conversations SET look = '', mark = '', position = 0, title = '', data = json_object('id', id)
         WHERE id = NEW.conversation;
     DELETE FROM conversations WHERE id = NEW.conversation AND NEW.turn IS NULL;
-    INSERT INTO texts(texts) VALUES('optimize');
 END;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
@@ -197,10 +197,7 @@ class SQLiteIndex:
         first, last = _range(self._key(row.id) or 0)
         turns = {first + turn.ordinal: _columns(turn) for turn in changes.turns.values()}
         texts = self._texts(changes, first)
-        if whole:
-            gone = self._left(turns, texts, first, last)
-            for table, key in (("turns", "key"), ("texts", "rowid")):
-                self._db.executemany(f"DELETE FROM {table} WHERE {key} = ?", ((k,) for k in gone[table]))
+        stale = self._drop_stale(turns, texts, first, last) if whole else False
         self._db.executemany(
             "INSERT OR REPLACE INTO turns(key, turn, model, started, tokens, unended, data) "
             "VALUES(?, ?, ?, ?, ?, ?, ?)",
@@ -212,8 +209,8 @@ class SQLiteIndex:
         )
         removed = [(key,) for key, columns in texts.items() if not any(columns)]
         self._db.executemany("DELETE FROM texts WHERE rowid = ?", removed)
-        if whole and gone["texts"]:
-            self._db.execute("INSERT INTO texts(texts) VALUES('optimize')")
+        if stale:
+            merge(self._db)
 
     def _texts(self, changes: Changes, first: int) -> dict[int, tuple[str, str, str]]:
         """Return the texts that have changed, by key, each with what of it has not; empty ones are to go."""
@@ -235,14 +232,17 @@ class SQLiteIndex:
         found: tuple[str, str, str] | None = self._db.execute(asked, (key,)).fetchone()
         return found or ("", "", "")
 
-    def _left(
+    def _drop_stale(
         self,
         turns: dict[int, tuple[Any, ...]],
         texts: dict[int, tuple[str, str, str]],
         first: int,
         last: int,
-    ) -> dict[str, list[int]]:
-        """Return the keys of what is kept otherwise, or for nothing. What is kept already is not written again."""
+    ) -> bool:
+        """Delete what is kept otherwise, or for nothing; what is kept already is left out of what is to be written.
+
+        Returns: whether a text was deleted.
+        """
         gone: dict[str, list[int]] = {"turns": [], "texts": []}
         asked = "SELECT key, turn, model, started, tokens, unended, data FROM turns WHERE key BETWEEN ? AND ?"
         for key, *columns in self._db.execute(asked, (first, last)):
@@ -256,15 +256,18 @@ class SQLiteIndex:
                 del texts[key]
             else:
                 gone["texts"].append(key)
-        return gone
+        self._db.executemany("DELETE FROM turns WHERE key = ?", ((key,) for key in gone["turns"]))
+        self._db.executemany("DELETE FROM texts WHERE rowid = ?", ((key,) for key in gone["texts"]))
+        return bool(gone["texts"])
 
     def remove(self, conversations: Iterable[str]) -> None:
         """Remove all that is kept of conversations, for good: no byte of their texts stays in a file."""
-        for conversation in conversations:
-            self._keys.pop(conversation, None)
-            if self._key(conversation) is not None:
-                forget(self._db, conversation, None)
-                self._keys.pop(conversation, None)
+        known = [each for each in conversations if self._key(each) is not None]
+        for conversation in known:
+            forget(self._db, conversation, None)
+            del self._keys[conversation]
+        if known:
+            merge(self._db)
 
     # -- what is asked
 
@@ -272,7 +275,9 @@ class SQLiteIndex:
         """Return the conversations that fit, in order; no more than `limit`."""
         where, given = _listing(wanted)
         order = "last DESC, id" if wanted.order == "last" else "id"
-        asked = f"SELECT data FROM conversations WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+        asked = (
+            f"SELECT data FROM conversations WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+        )
         limit = -1 if wanted.limit is None else wanted.limit
         return [_conversation(data) for (data,) in self._db.execute(asked, (*given, limit))]
 
@@ -330,7 +335,9 @@ class SQLiteIndex:
             f"SELECT key, id FROM conversations {where} ORDER BY id",
             () if conversation is None else (conversation,),
         )
-        asked = "SELECT turn, started, model, tokens FROM turns WHERE key BETWEEN ? AND ? ORDER BY key"
+        asked = (
+            "SELECT turn, started, model, tokens FROM turns WHERE key BETWEEN ? AND ? ORDER BY key"
+        )
         for key, id in ids.fetchall():
             for turn, started, model, tokens in self._db.execute(asked, _range(key)):
                 yield Used(turn, id, started, model, _tokens(tokens))

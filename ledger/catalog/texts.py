@@ -56,7 +56,9 @@ def in_value(value: Any) -> Iterator[str]:
             yield item
         elif isinstance(item, Mapping):
             named = item.get(REFERENCE) if values.is_reference(dict(item)) else None
-            stack.extend([named.get("name")] if named is not None else reversed(list(item.values())))
+            stack.extend(
+                [named.get("name")] if named is not None else reversed(list(item.values()))
+            )
         elif isinstance(item, list):
             stack.extend(reversed(item))
         elif type(item) in (int, float):

@@ -14,6 +14,7 @@ from ledger.cli import (
     asking,
     attaching,
     comparing,
+    finding,
     noting,
     reading,
     removing,
@@ -75,6 +76,7 @@ def _options(
     context.obj = Path(store).expanduser() if store is not None else default_store()
 
 
+finding.add_to(app)
 reading.add_to(app)
 comparing.add_to(app)
 attaching.add_to(app)

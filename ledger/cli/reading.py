@@ -1,4 +1,4 @@
-"""The commands that read: list, tree, log, show, lineage, heads, verify, export."""
+"""The commands that read: tree, log, show, lineage, heads, verify, export."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from ledger.cli.output import (
     TurnName,
     conversation,
     heading,
-    moment,
     name_foreign_files,
     named,
     of_each,
-    opened,
     report_text,
     say,
     say_json,
@@ -30,7 +28,6 @@ from ledger.cli.output import (
     width,
     write_out,
 )
-from ledger.conversation import Conversation
 from ledger.sources.exporting import export_json, export_markdown
 from ledger.stores.doctor import examine
 from ledger.turn import Turn
@@ -47,51 +44,8 @@ class ExportFormat(StrEnum):
 
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    app.command("list")(list_)
     for command in (tree, log, show, lineage, heads, export, verify, doctor):
         app.command()(command)
-
-
-def list_(context: typer.Context, as_json: Json = False) -> None:
-    """List the conversations: id, turns, heads, last activity, title.
-
-    Example: turn-ledger list --json
-    """
-    store = store_of(context)
-    name_foreign_files(store, as_json=as_json)
-    rows, code = of_each(
-        store.conversations(), lambda name: _summary(opened(context, name)), as_json=as_json
-    )
-    rows.sort(key=lambda row: row["last"] or "", reverse=True)
-    if as_json:
-        say_json(rows)
-    elif not rows:
-        say(printable(f"no conversations in {context.obj}"))
-    else:
-        _say_table(rows)
-    if code:
-        raise typer.Exit(code)
-
-
-def _say_table(rows: list[dict[str, Any]]) -> None:
-    longest = min(36, max(len(row["id"]) for row in rows))
-    say(f"{'id':<{longest}}  turns  heads  last        title")
-    for row in rows:
-        last = (row["last"] or "")[:10]
-        line = f"{row['id']:<{longest}}  {row['turns']:>5}  {row['heads']:>5}  {last:<10}  "
-        say((line + one_line(row["title"] or "", max(10, width() - len(line)))).rstrip())
-
-
-def _summary(chat: Conversation) -> dict[str, Any]:
-    turns = chat.all_turns()
-    times = [when for turn in turns for when in (turn.ended, turn.started) if when is not None]
-    return {
-        "id": chat.id,
-        "turns": len(turns),
-        "heads": len(chat.heads()),
-        "last": moment(max(times, default=None)),
-        "title": chat.title,
-    }
 
 
 def tree(

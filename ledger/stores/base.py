@@ -2,8 +2,8 @@
 
 A store keeps each conversation as an ordered list of records and never changes one. It does not know
 what records mean. Other people's objects with these two methods are stores too, blocking or with
-coroutines; ours also have `scan`, `looks`, `since`, `wait`, `conversations`, `delete`, `durability`, `persistent`, `events`,
-`hold`, `is_dead`.
+coroutines; ours also have `scan`, `looks`, `since`, `wait`, `conversations`, `delete`, `durability`,
+`persistent`, `events`, `hold`, `is_dead`.
 """
 
 from __future__ import annotations

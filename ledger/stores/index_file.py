@@ -4,9 +4,9 @@
     <folder>/catalog.lock      shared by who has it open, held alone by who makes or removes it
 
 What an index holds is not known here, but for this, which is true of every one: a conversation and a turn that
-are inserted into its `forgotten` are taken out of it. So whoever erases from a log has the text go from here as
-well, in the same breath, without a thought for what it means. The file is overwritten where the text stood
-(`secure_delete`).
+are inserted into its `forgotten` are taken out of it, and its full-text table is `texts`. So whoever erases from
+a log has the text go from here as well, in the same breath, without a thought for what it means. The file is
+overwritten where the text stood (`secure_delete`).
 
 SQLite's locks are lost to a process that opens and closes the file in another way (a trait of POSIX locks),
 and an index that is exchanged under its users is damaged. Hence the second file, and nobody here opens the
@@ -30,7 +30,11 @@ LOCK = "catalog.lock"
 _WITH_IT = ("", "-journal", "-wal", "-shm")
 """What stands behind the index's name in those of the files that belong to it."""
 
-_SETTINGS = ("PRAGMA secure_delete = ON", "PRAGMA journal_mode = DELETE", "PRAGMA temp_store = MEMORY")
+_SETTINGS = (
+    "PRAGMA secure_delete = ON",
+    "PRAGMA journal_mode = DELETE",
+    "PRAGMA temp_store = MEMORY",
+)
 
 
 class IndexFile:
@@ -73,6 +77,7 @@ class IndexFile:
                 with self.opened() as connection:
                     connection.execute("BEGIN IMMEDIATE")
                     forget(connection, conversation, turn)
+                    merge(connection)
                     connection.execute("COMMIT")
             except sqlite3.Error:
                 self.discard()
@@ -125,5 +130,12 @@ class IndexFile:
 
 
 def forget(connection: sqlite3.Connection, conversation: str, turn: str | None) -> None:
-    """Take a turn out of an index; None: all of the conversation. Raises: sqlite3.Error."""
-    connection.execute("INSERT INTO forgotten(conversation, turn) VALUES(?, ?)", (conversation, turn))
+    """Take a turn out of an index; None: all of the conversation. To be merged then. Raises: sqlite3.Error."""
+    connection.execute(
+        "INSERT INTO forgotten(conversation, turn) VALUES(?, ?)", (conversation, turn)
+    )
+
+
+def merge(connection: sqlite3.Connection) -> None:
+    """Merge the full-text index into one: what was deleted from it is not in it any more. Raises: sqlite3.Error."""
+    connection.execute("INSERT INTO texts(texts) VALUES('optimize')")

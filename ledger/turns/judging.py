@@ -102,9 +102,7 @@ class Judge:
             watched = self._stood[place] = _Watched(this, now)
         return now - watched.since
 
-    def _stood_still(
-        self, conversation: str, lease: kinds.Lease, seq: int, *, ahead: bool
-    ) -> bool:
+    def _stood_still(self, conversation: str, lease: kinds.Lease, seq: int, *, ahead: bool) -> bool:
         """Say whether a lease that reached too far ahead is still the last one a lease's length later."""
         place = conversation, lease.turn
         this = seq, lease.holder, lease.attempt, lease.until

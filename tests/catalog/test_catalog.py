@@ -9,6 +9,7 @@ import pytest
 
 import ledger
 from ledger.catalog import Catalog
+from ledger.catalog.answers import Order
 from ledger.errors import StoreDenied, StoreUnsupported
 from tests.stores.support import Unflushed
 from tests.views import build
@@ -66,7 +67,10 @@ def said(name, text, at=build.AT, **keys):
     model, usage = keys.pop("model", "m"), keys.pop("usage", {})
     return [
         {**build.turn(name, inputs={"message": text}, **keys), "at": at},
-        {**build.ended(name, outputs={"result": f"you said {text}"}, model=model, usage=usage), "at": at},
+        {
+            **build.ended(name, outputs={"result": f"you said {text}"}, model=model, usage=usage),
+            "at": at,
+        },
     ]
 
 
@@ -88,7 +92,9 @@ def title(text):
 def label(text, on=True, turn=None):
     """The record of a label."""
     named = {} if turn is None else {"turn": turn}
-    return build.new("entry", plugin="ledger", entry="label", data={"label": text, "on": on}, **named)
+    return build.new(
+        "entry", plugin="ledger", entry="label", data={"label": text, "on": on}, **named
+    )
 
 
 # -- listing ---------------------------------------------------------------------------------------------
@@ -105,7 +111,10 @@ def test_a_row_tells_of_a_conversation(store):
     assert (row.id, row.title, row.labels) == ("c", "Sums", ["good"])
     assert (row.turns, row.branches, row.states) == (3, 2, {"done": 3})
     assert (row.models, row.usage, row.head) == (["n", "m"], {"in": 7, "out": 1}, "d")
-    assert (row.first, row.last) == (datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 3, 12, tzinfo=UTC))
+    assert (row.first, row.last) == (
+        datetime(2026, 1, 1, 12, tzinfo=UTC),
+        datetime(2026, 1, 3, 12, tzinfo=UTC),
+    )
     assert row.source is None
 
 
@@ -135,7 +144,8 @@ def test_pages_go_on_while_others_write(store):
     for number in range(7):
         put(store, f"c{number}", *said("t", "x", at(number + 1)))
     catalog = ledger.catalog.of(store)
-    for order, expected in [("id", [f"c{n}" for n in range(7)]), ("last", None)]:
+    by: list[tuple[Order, list[str] | None]] = [("id", [f"c{n}" for n in range(7)]), ("last", None)]
+    for order, expected in by:
         found, after, pages = [], None, 0
         while pages == 0 or after is not None:
             page = catalog.conversations(order=order, limit=2, after=after)
@@ -247,8 +257,18 @@ def test_a_lease_of_a_wrong_clock_ends_by_ours():
 
 def test_who_waits_is_found_with_what_is_asked(store):
     """Turns that wait are listed with their open questions, the longest waiting first; answered ones are not asked."""
-    two = (build.question("p#1", 1, id="q1"), build.question("p#1", 2, name="refund", path="p/refund"))
-    put(store, "b", build.turn("t"), build.lease("t"), {**build.waiting("t", two), "at": at(2)}, title("B"))
+    two = (
+        build.question("p#1", 1, id="q1"),
+        build.question("p#1", 2, name="refund", path="p/refund"),
+    )
+    put(
+        store,
+        "b",
+        build.turn("t"),
+        build.lease("t"),
+        {**build.waiting("t", two), "at": at(2)},
+        title("B"),
+    )
     put(store, "a", build.turn("t"), {**build.waiting("t", two), "at": at(1)})
     put(store, "a", build.approval("t", "p#1", 1))
     put(store, "c", build.turn("t"), build.waiting("t", two), build.lease("t", build.AHEAD))
@@ -258,8 +278,15 @@ def test_who_waits_is_found_with_what_is_asked(store):
     first, second = catalog.waiting()
     assert (first.conversation, first.turn, first.ordinal, first.title) == ("a", "t", 1, None)
     assert [q["name"] for q in first.questions] == ["refund"]
-    assert (second.conversation, second.title, second.since) == ("b", "B", START + DAY * 1 + DAY / 2)
-    assert [(q["name"], q["key"]) for q in second.questions] == [("pay", "p#1:1"), ("refund", "p#1:2")]
+    assert (second.conversation, second.title, second.since) == (
+        "b",
+        "B",
+        START + DAY * 1 + DAY / 2,
+    )
+    assert [(q["name"], q["key"]) for q in second.questions] == [
+        ("pay", "p#1:1"),
+        ("refund", "p#1:2"),
+    ]
     assert ids(catalog.conversations(states=["waiting"])) == ["a", "b"]
 
 
@@ -298,12 +325,22 @@ def test_labels_and_messages_are_searched(store):
     """Labels of turns and of conversations, messages and what a stopped turn had said are found."""
     put(store, "a", *said("t", "x"), label("urgent", turn="t"), label("invoices"))
     messages = [{"role": "user", "parts": [{"type": "text", "content": "walrus"}]}]
-    put(store, "b", build.turn("t", messages=messages), build.ended("t", "stopped", partial="half a zebra"))
+    put(
+        store,
+        "b",
+        build.turn("t", messages=messages),
+        build.ended("t", "stopped", partial="half a zebra"),
+    )
     catalog = ledger.catalog.of(store)
-    found = {word: [(h.conversation, h.ordinal) for h in catalog.search(word)] for word in
-             ("urgent", "invoices", "walrus", "zebra")}
+    found = {
+        word: [(h.conversation, h.ordinal) for h in catalog.search(word)]
+        for word in ("urgent", "invoices", "walrus", "zebra")
+    }
     assert found == {
-        "urgent": [("a", 1)], "invoices": [("a", None)], "walrus": [("b", 1)], "zebra": [("b", 1)],
+        "urgent": [("a", 1)],
+        "invoices": [("a", None)],
+        "walrus": [("b", 1)],
+        "zebra": [("b", 1)],
     }
     put(store, "a", label("urgent", on=False, turn="t"), label("invoices", on=False))
     assert catalog.search("urgent") == catalog.search("invoices") == []
@@ -312,7 +349,12 @@ def test_labels_and_messages_are_searched(store):
 
 def test_hostile_text_is_kept_and_found(store):
     """Control characters, marks of ours and odd Unicode break neither the index nor the snippet."""
-    put(store, "a", *said("t", "\x02a\x03\x1b[2J parcel\x1f \u202e\ufeff 𝔘 \x00 end"), title("\x07bell"))
+    put(
+        store,
+        "a",
+        *said("t", "\x02a\x03\x1b[2J parcel\x1f \u202e\ufeff 𝔘 \x00 end"),
+        title("\x07bell"),
+    )
     catalog = ledger.catalog.of(store)
     (hit,) = catalog.search("parcel")
     assert "[parcel]" in hit.marked()
@@ -335,17 +377,30 @@ def test_usage_is_summed_once_per_turn(store):
         return [(each.key, each.turns, each.tokens) for each in found]
 
     assert told(catalog.usage()) == [
-        ("m", 2, {"in": 7, "out": 1}), ("n", 1, {"in": 1}), (None, 1, {}),
+        ("m", 2, {"in": 7, "out": 1}),
+        ("n", 1, {"in": 1}),
+        (None, 1, {}),
     ]
     assert told(catalog.usage("conversation")) == [
-        ("a", 2, {"in": 6, "out": 1}), ("b", 1, {"in": 2}), ("c", 1, {}),
+        ("a", 2, {"in": 6, "out": 1}),
+        ("b", 1, {"in": 2}),
+        ("c", 1, {}),
     ]
     assert told(catalog.usage("conversation", conversation="b")) == [("b", 2, {"in": 7, "out": 1})]
     since = datetime(2026, 1, 2, tzinfo=UTC)
     assert told(catalog.usage(since=since)) == [("m", 1, {"in": 2}), ("n", 1, {"in": 1})]
     assert told(catalog.usage("month")) == [("2026-01", 4, {"in": 8, "out": 1})]
     with pytest.raises(ValueError, match="not by 'colour'"):
-        catalog.usage("colour")
+        catalog.usage("colour")  # type: ignore[arg-type]
+
+
+def test_of_copies_the_one_that_says_counts(store):
+    """Of copies of a turn the first that says what it used counts, for its model and conversation."""
+    put(store, "a", build.turn("t"), build.ended("t", usage={"in": 0}))
+    put(store, "b", *said("t", "x", usage={"in": 5}))
+    put(store, "c", *said("t", "x", model="n", usage={"in": 7}))
+    (only,) = ledger.catalog.of(store).usage("conversation")
+    assert (only.key, only.turns, only.tokens) == ("b", 1, {"in": 5})
 
 
 def test_days_are_those_of_a_zone(store):
@@ -355,13 +410,26 @@ def test_days_are_those_of_a_zone(store):
     catalog = ledger.catalog.of(store)
     berlin = ZoneInfo("Europe/Berlin")
     assert [each.key for each in catalog.usage("day")] == ["2026-03-28", "2026-03-29"]
-    assert [each.key for each in catalog.usage("day", timezone=berlin)] == ["2026-03-29", "2026-03-30"]
+    assert [each.key for each in catalog.usage("day", timezone=berlin)] == [
+        "2026-03-29",
+        "2026-03-30",
+    ]
 
 
 def test_what_a_turn_without_an_end_used_counts(store):
     """Replies and tools of a turn that has not ended count, each once; its end then says all."""
-    put(store, "a", build.turn("t"), build.new("reply", turn="t", key="k", response={}, usage={"in": 2}))
-    put(store, "a", build.tool("t", "started", usage={"in": 9}), build.tool("t", "done", usage={"in": 3}))
+    put(
+        store,
+        "a",
+        build.turn("t"),
+        build.new("reply", turn="t", key="k", response={}, usage={"in": 2}),
+    )
+    put(
+        store,
+        "a",
+        build.tool("t", "started", usage={"in": 9}),
+        build.tool("t", "done", usage={"in": 3}),
+    )
     catalog = ledger.catalog.of(store)
     assert catalog.usage()[0].tokens == {"in": 5}
     put(store, "a", build.ended("t", usage={"in": 4}))

@@ -17,6 +17,7 @@ from ledger.catalog import Catalog
 from ledger.stores import names
 from ledger.views import History
 from tests.catalog import oracle
+from tests.catalog.test_folder_index import hidden
 from tests.stores.support import Unflushed
 from tests.views import build
 from tests.worlds import FakeWorld
@@ -33,12 +34,24 @@ def _turn(draw: st.DrawFn) -> list[dict[str, Any]]:
     name, parent = draw(build.NAMES), draw(st.one_of(st.none(), build.NAMES))
     text = draw(st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join))
     reads = draw(st.one_of(st.none(), st.lists(build.NAMES, max_size=2)))
-    sent = build.turn(name, parent, inputs={"m": text}, **({} if reads is None else {"reads": reads}))
+    sent = build.turn(
+        name, parent, inputs={"m": text}, **({} if reads is None else {"reads": reads})
+    )
     state = draw(st.sampled_from(["done", "done", "failed", None]))
     usage = {"in": draw(st.integers(0, 5))}
     said = {"r": draw(st.sampled_from(WORDS))}
-    end = [build.ended(name, state, outputs=said, model=draw(st.sampled_from(["m", "n"])), usage=usage)]
-    return [sent, build.lease(name, draw(st.sampled_from([build.PAST, build.AHEAD])))] + end * bool(state)
+    end = [
+        build.ended(
+            name,
+            state or "done",
+            outputs=said,
+            model=draw(st.sampled_from(["m", "n"])),
+            usage=usage,
+        )
+    ]
+    return [sent, build.lease(name, draw(st.sampled_from([build.PAST, build.AHEAD])))] + end * bool(
+        state
+    )
 
 
 _beside = st.one_of(
@@ -48,7 +61,9 @@ _beside = st.one_of(
     ),
     st.builds(
         lambda label, on, turn: [
-            build.new("entry", plugin="ledger", entry="label", data={"label": label, "on": on}, turn=turn)
+            build.new(
+                "entry", plugin="ledger", entry="label", data={"label": label, "on": on}, turn=turn
+            )
         ],
         st.sampled_from(WORDS),
         st.booleans(),
@@ -59,8 +74,12 @@ _beside = st.one_of(
 )
 _steps = st.lists(
     st.one_of(
-        st.tuples(st.just("append"), st.sampled_from(CONVERSATIONS), st.one_of(_turn(), _turn(), _beside)),
-        st.tuples(st.just("erase"), st.sampled_from(CONVERSATIONS), build.NAMES),
+        st.tuples(
+            st.just("append"), st.sampled_from(CONVERSATIONS), st.one_of(_turn(), _turn(), _beside)
+        ),
+        st.tuples(
+            st.sampled_from(["erase", "erase unseen"]), st.sampled_from(CONVERSATIONS), build.NAMES
+        ),
         st.tuples(st.just("delete"), st.sampled_from(CONVERSATIONS), st.none()),
         st.tuples(st.just("ask"), st.none(), st.none()),
         st.tuples(st.sampled_from(["rebuild", "harm", "restart"]), st.none(), st.none()),
@@ -79,10 +98,16 @@ def compare(catalog: Catalog, store: Any) -> None:
     for name, history in histories.items():
         expected, row = oracle.row(history, build.NOW), found[name]
         assert (row.turns, row.branches, row.states) == (
-            expected["turns"], expected["branches"], expected["states"],
+            expected["turns"],
+            expected["branches"],
+            expected["states"],
         )
         assert set(row.models) == set(expected["models"])
-        assert (row.usage, row.head, row.title) == (expected["usage"], expected["head"], expected["title"])
+        assert (row.usage, row.head, row.title) == (
+            expected["usage"],
+            expected["head"],
+            expected["title"],
+        )
         assert row.labels == expected["labels"]
     compare_usage(catalog, histories)
     for word in WORDS:
@@ -117,8 +142,13 @@ def text(history: History, turn: str | None) -> list[str]:
     if turn is None:
         return [*(oracle.title(history) or "").split(), *labels]
     node = history.nodes[turn]
-    values = [oracle.value(node.record.inputs), oracle.value(node.ended.outputs) if node.ended else {}]
-    said = [word for value in values for each in (value or {}).values() for word in str(each).split()]
+    values = [
+        oracle.value(node.record.inputs),
+        oracle.value(node.ended.outputs) if node.ended else {},
+    ]
+    said = [
+        word for value in values for each in (value or {}).values() for word in str(each).split()
+    ]
     return [*said, *labels]
 
 
@@ -147,6 +177,9 @@ def test_the_catalog_says_what_the_logs_say(kind, steps):
                 store.append(conversation, what)
             elif step == "erase":
                 store.erase(conversation, what)
+            elif step == "erase unseen" and (place / names.INDEX).exists():
+                with hidden(store):
+                    store.erase(conversation, what)
             elif step == "delete":
                 store.delete(conversation)
             elif step == "rebuild":

@@ -98,6 +98,7 @@ def test_one_turn_costs_a_few_rows():
     kept, asked = index(), []
     take(kept, records)
     before = kept.row("c")
+    assert before is not None
 
     def find(turn):
         asked.append(turn)

@@ -82,7 +82,7 @@ def test_no_query_is_wrong(query, text):
         finds(asked, text)
 
 
-@given(st.text(st.sampled_from("ab 包裹พัé.\"*\n"), max_size=12))
+@given(st.text(st.sampled_from('ab 包裹พัé."*\n'), max_size=12))
 def test_a_text_is_found_by_itself(text):
     """A text that has a letter is found by its own words."""
     words = text.replace('"', " ").replace("*", " ")
@@ -99,15 +99,23 @@ def test_texts_of_values_and_messages():
     """Text is taken from values at any depth, of attachments the name, and of messages what is said."""
     value = {
         "a": ["x", {"b": "y", "n": 3.5}],
-        "file": {"$attachment": {"sha256": "0" * 64, "media_type": "a/b", "size": 1, "name": "n.pdf"}},
+        "file": {
+            "$attachment": {"sha256": "0" * 64, "media_type": "a/b", "size": 1, "name": "n.pdf"}
+        },
         "yes": True,
     }
     assert list(texts.in_value(value)) == ["x", "y", "3.5", "n.pdf"]
     said = [
-        {"role": "user", "parts": [{"type": "text", "content": "hi"}, {"type": "blob", "content": 1}]},
+        {
+            "role": "user",
+            "parts": [{"type": "text", "content": "hi"}, {"type": "blob", "content": 1}],
+        },
         {"role": "tool", "parts": [{"type": "tool_call_response", "response": "no"}]},
         5,
-        {"role": "assistant", "parts": [{"type": "reasoning", "content": "hm"}, 7, {"type": "text"}]},
+        {
+            "role": "assistant",
+            "parts": [{"type": "reasoning", "content": "hm"}, 7, {"type": "text"}],
+        },
     ]
     assert list(texts.in_messages(said)) == ["hi", "hm"]
     assert texts.joined(["a", "", "b", "a"]) == "a\n\nb"

@@ -241,7 +241,8 @@ def test_one_conversation_that_cannot_be_read_hides_no_other(store, command):
     code = "import os\nfrom ledger.stores.folder import FolderStore as S\n" + (
         "from ledger.stores.home import Home\n"
         "Home.entries = lambda s: [(f'{c}.jsonl', c, True) for c in ('alex', 'bea')]\n"
-        "S._holds_a_record = lambda s, c: True\nfrom ledger.cli import main; main()"
+        "S._holds_a_record = lambda s, c: True\n"
+        "S.looks = lambda s: {'alex': '1', 'bea': '2'}\nfrom ledger.cli import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "--store", str(store), command, "--json"],

@@ -1,0 +1,321 @@
+"""The commands that ask the whole store: list, search, usage."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+from enum import StrEnum
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+
+from ledger.catalog import Answer, Hit, Listed, Spent, Waiting, of
+from ledger.cli.output import (
+    Json,
+    fail,
+    moment,
+    name_foreign_files,
+    opened,
+    question,
+    say,
+    say_json,
+    store_of,
+    whole_id,
+    width,
+)
+from ledger.views.text import one_line, printable
+
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", metavar="NAME", help="That this model answered; may be given again."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="WHEN", help="A date, an RFC 3339 time, or how long ago: 7d, 24h, 30m."
+    ),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="WHEN", help="As --since; that day included.")
+]
+
+_AGO = re.compile(r"([0-9]{1,6})([wdhm])")
+_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
+
+
+class State(StrEnum):
+    """What a turn can be doing."""
+
+    done = "done"
+    failed = "failed"
+    stopped = "stopped"
+    abandoned = "abandoned"
+    waiting = "waiting"
+    running = "running"
+    interrupted = "interrupted"
+
+
+class By(StrEnum):
+    """What usage is summed by."""
+
+    model = "model"
+    day = "day"
+    month = "month"
+    conversation = "conversation"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands to the command line."""
+    app.command("list")(list_)
+    for command in (search, usage):
+        app.command()(command)
+
+
+def when(text: str | None, zone: tzinfo = UTC, *, end: bool = False) -> datetime | None:
+    """Return the moment that a text names. Args: end: of a date the end of that day, else its beginning.
+
+    Raises: typer.BadParameter.
+    """
+    if text is None:
+        return None
+    try:
+        if ago := _AGO.fullmatch(text):
+            return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        found = datetime.fromisoformat(text)
+        if len(text) == len("2026-01-31"):
+            found = found.replace(tzinfo=zone) + timedelta(days=end, microseconds=-int(end))
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+        reason = f"{text!r} has no zone; append Z, or +01:00"
+    except (ValueError, OverflowError):
+        reason = f"{text!r} is no date (2026-01-31), no time (2026-01-31T12:00:00Z), and not 7d, 24h or 30m"
+    raise typer.BadParameter(reason)
+
+
+# -- list ----------------------------------------------------------------------------------------------
+
+
+def list_(
+    context: typer.Context,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="What waits for an answer: turns and their questions.")
+    ] = False,
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="Whose title has this in it.")
+    ] = None,
+    state: Annotated[
+        list[State] | None,
+        typer.Option("--state", help="With a turn in this state, or in one of these."),
+    ] = None,
+    model: Models = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="TEXT", help="With this label, and each one given."),
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the conversations: id, turns, heads, last activity, title, labels; the newest first.
+
+    --waiting lists the questions instead, the oldest first: answer with approve or deny.
+    Example: turn-ledger list --state failed --since 7d
+    """
+    store = store_of(context)
+    name_foreign_files(store, as_json=as_json)
+    catalog = of(store)
+    found = catalog.conversations(
+        title,
+        states=["waiting"] if waiting else [str(each) for each in state or []],
+        models=model or [],
+        labels=label or [],
+        since=when(since),
+        until=when(until, end=True),
+        limit=None if waiting else limit,
+    )
+    if waiting:
+        if state:
+            raise typer.BadParameter("--waiting says the state; leave --state out")
+        ids = {row.id for row in found}
+        asked = [each for each in catalog.waiting() if each.conversation in ids]
+        _say_waiting(asked[:limit], as_json=as_json)
+    elif as_json:
+        say_json([_row(row) for row in found])
+    elif found:
+        _say_table(found)
+    else:
+        narrowed = any((title, state, model, label, since, until))
+        say(printable(f"no conversations{' fit' if narrowed else ''} in {context.obj}"))
+    for row in found:
+        if row.unreadable:
+            _ = opened(context, row.id).head  # Reading warns of damage, in its own words.
+    _end(found, as_json=as_json)
+
+
+def _say_table(rows: Answer[Listed]) -> None:
+    longest = min(36, max(len(row.id) for row in rows))
+    say(f"{'id':<{longest}}  turns  heads  last        title")
+    for row in rows:
+        last = (moment(row.last) or "")[:10]
+        line = f"{row.id:<{longest}}  {row.turns:>5}  {row.branches:>5}  {last:<10}  "
+        told = "  ".join([row.title or "", *(f"#{label}" for label in row.labels)]).strip()
+        say((line + one_line(told, max(10, width() - len(line)))).rstrip())
+    if rows.after is not None:
+        say("and more; --limit shows them")
+
+
+def _row(row: Listed) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "title": row.title,
+        "labels": row.labels,
+        "turns": row.turns,
+        "heads": row.branches,
+        "states": row.states,
+        "models": row.models,
+        "usage": row.usage,
+        "first": moment(row.first),
+        "last": moment(row.last),
+        "head": row.head,
+        "source": row.source,
+    }
+
+
+def _say_waiting(found: list[Waiting], *, as_json: bool) -> None:
+    if as_json:
+        say_json([{**_fields(each), "since": moment(each.since)} for each in found])
+        return
+    for each in found:
+        since = f"  since {each.since:%Y-%m-%d %H:%M}" if each.since else ""
+        heading = f"{each.conversation} {each.ordinal}  {each.turn}{since}"
+        told = [_headed(heading, each.title)]
+        told += [line for asked in each.questions for line in question(asked, each.questions)]
+        if not each.questions:
+            told.append(f"  all is answered: turn-ledger resume {each.conversation} {each.ordinal}")
+        say("\n".join(printable(line, lines=True) for line in told))
+    if not found:
+        say("nothing waits for an answer")
+
+
+# -- search --------------------------------------------------------------------------------------------
+
+
+def search(
+    context: typer.Context,
+    query: Annotated[
+        str,
+        typer.Argument(
+            help='Words, "words in this order", beg* for what begins so; all have to be there.',
+            show_default=False,
+        ),
+    ],
+    conversation: Annotated[
+        str | None,
+        typer.Option("--in", metavar="ID", help="Only in this conversation.", show_default=False),
+    ] = None,
+    model: Models = None,
+    since: Since = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Search everything that was ever asked and answered, and titles and labels; the best first.
+
+    Example: turn-ledger search 'parcel "in the rain"' --since 30d
+    """
+    store = store_of(context)
+    where = None if conversation is None else whole_id(store, conversation)
+    found = of(store).search(
+        query, conversation=where, models=model or [], since=when(since), limit=limit
+    )
+    if as_json:
+        say_json([{**_fields(hit), "at": moment(hit.at)} for hit in found])
+    else:
+        for hit in found:
+            say(_hit_text(hit))
+        if not found:
+            say(printable(f"nothing found for {query!r} in {context.obj}"))
+    _end(found, as_json=as_json)
+
+
+def _hit_text(hit: Hit) -> str:
+    parts = [hit.conversation + ("" if hit.ordinal is None else f" {hit.ordinal}")]
+    parts += [f"({hit.model})"] if hit.model else []
+    parts += [f"{hit.at:%Y-%m-%d %H:%M}"] if hit.at else []
+    snippet = " ".join(hit.marked().split())
+    return f"{_headed('  '.join(parts), hit.title)}\n   {printable(snippet)}"
+
+
+# -- usage ---------------------------------------------------------------------------------------------
+
+
+def usage(
+    context: typer.Context,
+    by: Annotated[By, typer.Option("--by", help="What it is summed by.")] = By.model,
+    since: Since = None,
+    until: Until = None,
+    timezone: Annotated[
+        str, typer.Option("--timezone", metavar="NAME", help="Whose days: Europe/Berlin.")
+    ] = "UTC",
+    as_json: Json = False,
+) -> None:
+    """Sum what turns used, in tokens: each turn once, however often it was copied or imported.
+
+    Example: turn-ledger usage --by day --since 30d
+    """
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise typer.BadParameter(
+            f"there is no time zone {timezone!r}; Europe/Berlin is one"
+        ) from None
+    first, last = when(since, zone), when(until, zone, end=True)
+    found = of(store_of(context)).usage(by.value, since=first, until=last, timezone=zone)
+    if as_json:
+        say_json(
+            [{by.value: each.key, "turns": each.turns, "tokens": each.tokens} for each in found]
+        )
+    elif found:
+        _say_usage(found, by.value)
+    else:
+        say(printable(f"no turns in {context.obj}"))
+    _end(found, as_json=as_json)
+
+
+def _say_usage(found: Answer[Spent], by: str) -> None:
+    kinds = sorted({kind for each in found for kind in each.tokens})
+    total = {kind: sum(each.tokens.get(kind, 0) for each in found) for kind in kinds}
+    rows = [(each.key or "not known", each.turns, each.tokens) for each in found]
+    rows.append(("together", sum(each.turns for each in found), total))
+    table = [[by, "turns", *(one_line(kind, 30) for kind in kinds)]]
+    table += [
+        [one_line(name, 40), f"{turns:,}", *(f"{tokens.get(kind, 0):,}" for kind in kinds)]
+        for name, turns, tokens in rows
+    ]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for name, *numbers in table:
+        told = [f"{text:>{wide}}" for text, wide in zip(numbers, widths[1:], strict=True)]
+        say("  ".join([f"{name:<{widths[0]}}", *told]).rstrip())
+
+
+# -- shared --------------------------------------------------------------------------------------------
+
+
+def _headed(heading: str, title: str | None) -> str:
+    """Return a line that begins with what names something, and ends with a title as far as there is room."""
+    told = one_line(title or "", max(10, width() - len(heading) - 2))
+    return f"{printable(heading)}  {told}".rstrip()
+
+
+def _fields(found: Any) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in found.__struct_fields__}
+
+
+def _end(found: Answer[Any], *, as_json: bool) -> None:
+    """Tell of the conversations that cannot be read, and leave with the code of the last of them."""
+    code = 0
+    for error in found.failed.values():
+        code = fail(error, as_json=as_json)
+    if code:
+        raise typer.Exit(code)
