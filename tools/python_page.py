@@ -20,6 +20,8 @@ INSIDE = frozenset(
     {"add", "after_fork", "annotated", "before_fork", "cleared", "is_here", "kept", "map", "proven"}
 )
 """Names without an underscore that are for other modules of the package only."""
+NOT_MADE = ("Answer", "Catalog", "Conversation", "Turn", "Lineage", "Running", "Shown")
+"""Classes that users are given and do not make."""
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 SPECIAL = {
     "__call__": "the call (`await chat(...)`)",
@@ -126,6 +128,9 @@ def awaiting(place: str) -> list[str]:
         items = [item for cls in (node, *above) for item in cls.body if isinstance(item, FUNCTIONS)]
         shown = [item for item in items if is_public(item.name) or item.name in SPECIAL]
         lines.append(f"- `{name}`: {by_await(shown)}")
+    asked = find_class(f"{place}.catalog", "Catalog")
+    shown = [item for item in asked.body if isinstance(item, FUNCTIONS) and is_public(item.name)]
+    lines.append(f"- `catalog.of()` gives a `Catalog`: {by_await(shown)}")
     return [*lines, ""]
 
 
@@ -149,7 +154,27 @@ def module_body(place: str) -> list[str]:
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and ast.get_docstring(node) and node.name != "Outputs":
             lines += [f"### {node.name}\n", *class_body(node, place)]
+    for name in imported(tree):
+        shown = find(place, name)
+        if isinstance(shown, ast.ClassDef):
+            lines += [f"### {name}\n", *class_body(shown, resolve(place, name))]
+        elif isinstance(shown, ast.FunctionDef):
+            lines += [
+                f"### {name}\n",
+                *code(signature(shown)),
+                *told(ast.get_docstring(shown) or ""),
+            ]
     return lines
+
+
+def imported(tree: ast.Module) -> list[str]:
+    """Return the names that a module has for its users and that are defined elsewhere, functions first."""
+    listed: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            listed = ast.literal_eval(node.value)
+    defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | FUNCTIONS)}
+    return sorted((n for n in listed if n not in defined), key=lambda name: not name.islower())
 
 
 def class_body(node: ast.ClassDef, place: str) -> list[str]:
@@ -173,7 +198,7 @@ def class_body(node: ast.ClassDef, place: str) -> list[str]:
 
 def constructor(node: ast.ClassDef) -> str:
     """Return how a class is called; empty where that is not for users."""
-    if node.name in ("Conversation", "Turn", "Lineage", "Running", "Shown"):
+    if node.name in NOT_MADE:
         return ""
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name in ("__init__", "__new__"):

@@ -17,12 +17,7 @@ Order = Literal["last", "id"]
 
 
 class Answer(list[T], Generic[T]):
-    """What was found, and what could not be looked at."""
-
-    after: str | None
-    """Given back as `after`, it gives what follows; None: nothing does."""
-    failed: dict[str, LedgerError]
-    """Conversations that cannot be read, and why: of these nothing is among what was found."""
+    """What was found, as a list, and what could not be looked at."""
 
     def __init__(
         self,
@@ -33,7 +28,9 @@ class Answer(list[T], Generic[T]):
     ) -> None:
         super().__init__(found)
         self.after = after
+        """Given back as `after`, it gives what follows; None: nothing does."""
         self.failed = failed or {}
+        """Conversations that cannot be read, and why: of these nothing is among what was found."""
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):

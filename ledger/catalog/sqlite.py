@@ -35,6 +35,7 @@ SCHEMA = 1
 APPLICATION = 0x7475726E
 """What tells our file from another's: `turn`."""
 
+_INDEXED = f'asked, answered, about, tokenize = "{TOKENS}"'
 _BITS = 32
 _FIRST = f"(c.key << {_BITS})"
 _LAST = f"(((c.key + 1) << {_BITS}) - 1)"
@@ -53,7 +54,7 @@ CREATE TABLE turns(
 CREATE INDEX by_turn ON turns(turn, key);
 CREATE INDEX by_model ON turns(model, key);
 CREATE INDEX by_state ON turns(key) WHERE unended;
-CREATE VIRTUAL TABLE texts USING fts5(asked, answered, about, tokenize = "{TOKENS}");
+CREATE VIRTUAL TABLE texts USING fts5({_INDEXED});
 CREATE VIEW forgotten AS SELECT id AS conversation, '' AS turn FROM conversations;
 CREATE TRIGGER forget INSTEAD OF INSERT ON forgotten BEGIN
     DELETE FROM texts WHERE rowid IN (
@@ -70,7 +71,7 @@ END;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 """
-_SNIPPET = f"snippet(texts, -1, '{BEGIN}', '{END}', '…', 28)"
+_SNIPPET = f"snippet(few, -1, '{BEGIN}', '{END}', '…', 28)"
 
 _conversation = msgspec.json.Decoder(ConversationRow).decode
 _turn = msgspec.json.Decoder(TurnRow).decode
@@ -312,21 +313,30 @@ class SQLiteIndex:
             "LEFT JOIN turns t ON t.key = texts.rowid "
             f"WHERE {' AND '.join(where)} ORDER BY fit, texts.rowid DESC LIMIT ?"
         )
+        found = self._db.execute(asked, (*given, sought.limit)).fetchall()
+        pieces = self._pieces(sought.match, [key for key, *_ in found])
         return [
-            Found(
-                _conversation(conversation),
-                None if turn is None else _turn(turn),
-                self._piece(sought.match, key),
-                -fit,
-            )
-            for key, conversation, turn, fit in self._db.execute(asked, (*given, sought.limit))
+            Found(_conversation(row), None if turn is None else _turn(turn), pieces[key], -fit)
+            for key, row, turn, fit in found
         ]
 
-    def _piece(self, match: str, key: int) -> str:
-        """Return a part of a text: made of the few that are given out, since it takes long."""
-        asked = f"SELECT {_SNIPPET} FROM texts WHERE texts MATCH ? AND rowid = ?"
-        (piece,) = self._db.execute(asked, (match, key)).fetchone()
-        return str(piece)
+    def _pieces(self, match: str, keys: list[int]) -> dict[int, str]:
+        """Return a part of each text around what fits.
+
+        Asked of the whole index, that would be made of every text that fits, before the best are known; or the
+        whole index would be searched for each of those. So it is asked of an index of these few.
+        """
+        self._db.execute(f"CREATE VIRTUAL TABLE temp.few USING fts5({_INDEXED})")
+        try:
+            self._db.executemany(
+                "INSERT INTO temp.few(rowid, asked, answered, about) "
+                "SELECT rowid, asked, answered, about FROM texts WHERE rowid = ?",
+                ((key,) for key in keys),
+            )
+            asked = f"SELECT rowid, {_SNIPPET} FROM temp.few WHERE few MATCH ?"
+            return dict(self._db.execute(asked, (match,)))
+        finally:
+            self._db.execute("DROP TABLE temp.few")
 
     def used(self, conversation: str | None = None) -> Iterator[Used]:
         """Yield what each turn used, in the order of the conversations' ids."""
