@@ -14,6 +14,7 @@ from ledger.cli import (
     asking,
     attaching,
     comparing,
+    exporting,
     noting,
     reading,
     removing,
@@ -78,6 +79,7 @@ def _options(
 reading.add_to(app)
 comparing.add_to(app)
 attaching.add_to(app)
+exporting.add_to(app)
 writing.add_to(app)
 noting.add_to(app)
 running.add_to(app)
