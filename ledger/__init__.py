@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from ledger.memories import memory
     from ledger.opening import open
     from ledger.recovery import resume_all
-    from ledger.sources.exporting import export_json, export_markdown
+    from ledger.sources.exporting import Export, export, export_json, export_markdown
     from ledger.sources.importing import import_conversations
+    from ledger.sources.parquet import write_parquet
+    from ledger.sources.rated import rated, train_test, write_jsonl
     from ledger.stores.base import Position, Store
     from ledger.stores.folder import FolderStore
     from ledger.stores.memory import MemoryStore
@@ -54,6 +56,7 @@ _PLACES = {
     "Attachment": "ledger.turns.attachments",
     "Conversation": "ledger.conversation",
     "Diff": "ledger.views",
+    "Export": "ledger.sources.exporting",
     "FolderStore": "ledger.stores.folder",
     "History": "ledger.views",
     "LedgerError": "ledger.errors",
@@ -72,6 +75,7 @@ _PLACES = {
     "current": "ledger.turns.current",
     "drain": "ledger.turns.running",
     "errors": "ledger.errors",
+    "export": "ledger.sources.exporting",
     "export_json": "ledger.sources.exporting",
     "export_markdown": "ledger.sources.exporting",
     "import_conversations": "ledger.sources.importing",
@@ -83,15 +87,20 @@ _PLACES = {
     "open": "ledger.opening",
     "pipeline": "ledger.views",
     "program": "ledger.turns.decorating",
+    "rated": "ledger.sources.rated",
     "remember": "ledger.turns.helping",
     "resume_all": "ledger.recovery",
+    "train_test": "ledger.sources.rated",
     "within": "ledger.views",
+    "write_jsonl": "ledger.sources.rated",
+    "write_parquet": "ledger.sources.parquet",
 }
 
 __all__ = [
     "Attachment",
     "Conversation",
     "Diff",
+    "Export",
     "FolderStore",
     "History",
     "LedgerError",
@@ -111,6 +120,7 @@ __all__ = [
     "current",
     "drain",
     "errors",
+    "export",
     "export_json",
     "export_markdown",
     "import_conversations",
@@ -122,9 +132,13 @@ __all__ = [
     "open",
     "pipeline",
     "program",
+    "rated",
     "remember",
     "resume_all",
+    "train_test",
     "within",
+    "write_jsonl",
+    "write_parquet",
 ]
 
 

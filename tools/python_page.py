@@ -39,6 +39,7 @@ RETURNED = [
     ("ledger.formats.base", "Report", "what `import_conversations` returns"),
     ("ledger.formats.base", "Notes", "`report.notes`"),
     ("ledger.formats.base", "Skipped", "one of `report.notes.skipped`"),
+    ("ledger.formats.base", "Counted", "one of `report.sources`"),
     ("ledger.views.drawing", "Rendered", "what `chat.render` returns"),
     ("ledger.views.drawing", "Tree", "what `chat.tree` returns"),
     ("ledger.views.flowchart", "Drawn", "one of `tree.turns`"),

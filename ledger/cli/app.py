@@ -14,6 +14,7 @@ from ledger.cli import (
     asking,
     attaching,
     comparing,
+    exporting,
     finding,
     noting,
     reading,
@@ -80,6 +81,7 @@ finding.add_to(app)
 reading.add_to(app)
 comparing.add_to(app)
 attaching.add_to(app)
+exporting.add_to(app)
 writing.add_to(app)
 noting.add_to(app)
 running.add_to(app)

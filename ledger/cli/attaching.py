@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ledger.cli.output import Id, Json, conversation, say, say_json, write_out
+from ledger.cli.output import NOT_FOUND, Id, Json, conversation, say, say_json, tell, write_out
 from ledger.records.values import REFERENCE
 from ledger.turns.attachments import Attachment
 from ledger.views.text import attachment_text, printable
@@ -51,7 +51,8 @@ def attachment(
     try:
         found = chat.attachment(name)
     except LookupError as error:
-        raise typer.BadParameter(str(error)) from None
+        tell(str(error), "attachment-unknown", as_json=as_json)
+        raise typer.Exit(NOT_FOUND) from None
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         raise typer.BadParameter("bytes go into a file or a pipe: -o FILE")
     write_out(_chunks(found), output)

@@ -26,6 +26,7 @@ from ledger.errors import (
 )
 from ledger.opening import open as open_conversation
 from ledger.records import values
+from ledger.sources.new_file import new_file
 from ledger.stores.folder import FolderStore
 from ledger.stores.verify import Report
 from ledger.turn import Turn
@@ -49,11 +50,13 @@ MaybeTurn = Annotated[
 
 T = TypeVar("T")
 
+NOT_FOUND = 3
+"""The exit code when what was named is not there."""
 EXIT_CODES = {
-    "conversation-unknown": 3,
-    "turn-unknown": 3,
-    "event-unknown": 3,
-    "attachment-missing": 3,
+    "conversation-unknown": NOT_FOUND,
+    "turn-unknown": NOT_FOUND,
+    "event-unknown": NOT_FOUND,
+    "attachment-missing": NOT_FOUND,
     "import-invalid": 6,
     "record-invalid": 6,
     "record-too-large": 6,
@@ -546,7 +549,10 @@ def read_text(value: str) -> str:
 
 
 def write_out(text: str | bytes | Iterable[bytes], path: Path | None) -> None:
-    """Write to a new file, readable by its owner only, or to standard output. What fails leaves no file."""
+    """Write to a new file, readable by its owner only, or to standard output.
+
+    The file is there whole or not at all; what fails leaves none.
+    """
     data = text.encode() if isinstance(text, str) else text
     pieces = [data] if isinstance(data, bytes) else data
     if path is None:
@@ -556,16 +562,16 @@ def write_out(text: str | bytes | Iterable[bytes], path: Path | None) -> None:
                 sys.stdout.buffer.write(piece)
             sys.stdout.flush()
         return
+    with writing_to(path), new_file(path) as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+@contextmanager
+def writing_to(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with a new file into errors for people."""
     with _writing(str(path)):
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            yield
         except FileExistsError:
             raise typer.BadParameter(f"{path} exists; choose another name") from None
-        try:
-            with open(descriptor, "wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(path)
-            raise

@@ -1,8 +1,7 @@
-"""The commands that read: tree, log, show, lineage, heads, verify, export."""
+"""The commands that read: tree, log, show, lineage, heads, verify, doctor."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,25 +25,16 @@ from ledger.cli.output import (
     turn_json,
     turn_text,
     width,
-    write_out,
 )
-from ledger.sources.exporting import export_json, export_markdown
 from ledger.stores.doctor import examine
 from ledger.turn import Turn
 from ledger.turns.attachments import plain
 from ledger.views.text import one_line, printable, value_text
 
 
-class ExportFormat(StrEnum):
-    """What `export` can write."""
-
-    json = "json"
-    markdown = "markdown"
-
-
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
-    for command in (tree, log, show, lineage, heads, export, verify, doctor):
+    for command in (tree, log, show, lineage, heads, verify, doctor):
         app.command()(command)
 
 
@@ -157,36 +147,6 @@ def heads(context: typer.Context, id: Id, as_json: Json = False) -> None:
         say(printable(heading(turn)))
         asked = " ".join(value_text(plain(value)) for value in turn.inputs.values())
         say("   " + one_line(asked, width() - 3))
-
-
-def export(
-    context: typer.Context,
-    id: Id,
-    format: Annotated[
-        ExportFormat, typer.Option("--format", "-f", help="json: complete; markdown: to read.")
-    ] = ExportFormat.json,
-    turn: Annotated[
-        str | None,
-        typer.Option(
-            "--turn", help="Markdown: the branch through this turn instead of the head's."
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A new file; default: standard output.")
-    ] = None,
-) -> None:
-    """Write a conversation out: all of it as JSON, or one branch as Markdown.
-
-    Example: turn-ledger export alex --format markdown -o alex.md
-    """
-    chat = conversation(context, id)
-    if format is ExportFormat.json and turn is not None:
-        raise typer.BadParameter("--turn is for --format markdown; JSON is the whole conversation")
-    if format is ExportFormat.json:
-        write_out(export_json(chat), output)
-    else:
-        view = chat if turn is None else chat.continue_from(named(chat, turn))
-        write_out(export_markdown(view), output)
 
 
 def verify(

@@ -15,7 +15,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -227,6 +227,24 @@ MOST_TOLD = 10
 """How many things skipped for one reason a report tells one by one, to people."""
 
 
+MOST_LISTED = 60
+"""Of how many sources a report tells one by one what was new, to people; of more, by format alone."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """What a source holds: a file, or files that tell of the same conversations."""
+
+    what: str
+    """The path of the first file; for a file in a zip `<zip>: <path in it>`."""
+    format: str
+    files: int
+    conversations: int = 0
+    turns: int = 0
+    new: int = 0
+    """How many of the turns were added."""
+
+
 @dataclass(slots=True)
 class Report:
     """What an import did, for the person who asked for it."""
@@ -243,6 +261,8 @@ class Report:
     """Files that hold conversations, as far as they were found."""
     files_read: int = 0
     """Those of them that are done with."""
+    sources: list[Counted] = field(default_factory=list)
+    """What each source holds, in the order in which they were read."""
     notes: Notes = field(default_factory=Notes)
 
     @property
@@ -258,6 +278,7 @@ class Report:
             "conversations_known": self.conversations_known,
             "turns_known": self.turns_known,
             "files": self.files,
+            "sources": [asdict(source) for source in self.sources],
             "skipped": [{"what": skip.what, "reason": skip.reason} for skip in self.notes.skipped],
             "unknown": dict(_by_name(self.notes.unknown)),
             "notes": dict(_by_name(self.notes.counts)),
@@ -276,12 +297,44 @@ class Report:
                 f"already there: {_count(self.conversations_known, 'whole conversation')}, "
                 f"{_count(self.turns_known, 'turn')}"
             )
+        if len(self.sources) > 1:
+            out += _listed(self.sources)
         out += _told(self.notes.skipped)
         out += [
             f"unknown type {name}: {n}, kept as it is" for name, n in _by_name(self.notes.unknown)
         ]
         out += [f"{what}: {n}" for what, n in _by_name(self.notes.counts)]
         return out
+
+
+def _listed(sources: list[Counted]) -> list[str]:
+    """Return a line for each format; and, unless there are very many, one for each source with something new."""
+    by_format: dict[str, list[Counted]] = {}
+    for source in sources:
+        by_format.setdefault(source.format, []).append(source)
+    lines = []
+    for format, found in by_format.items():
+        whole = Counted(format, format, sum(source.files for source in found))
+        for source in found:
+            whole.conversations += source.conversations
+            whole.turns += source.turns
+            whole.new += source.new
+        lines.append(f"{format}, {_count(whole.files, 'file')}: {_held(whole)}")
+        told = [source for source in found if source.new] if len(sources) <= MOST_LISTED else []
+        lines += [f"  {source.what}{_and_more(source)}: {_held(source)}" for source in told]
+        if told and (others := len(found) - len(told)):
+            lines.append(f"  nothing new in {_count(others, 'other')}")
+    return lines
+
+
+def _held(source: Counted) -> str:
+    new = "all new" if source.new == source.turns else f"{source.new:,} new"
+    told = f"{_count(source.conversations, 'conversation')}, {_count(source.turns, 'turn')}"
+    return f"{told}, {new}" if source.turns else told
+
+
+def _and_more(source: Counted) -> str:
+    return f" and {_count(source.files - 1, 'more file')}" if source.files > 1 else ""
 
 
 def _told(skipped: list[Skipped]) -> list[str]:

@@ -33,8 +33,16 @@ the wrapper's key is seen whole; a longer one is followed piece by piece."""
 
 _STRING_REST = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
-_FLAT = re.compile(rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
-"""Whatever holds no bracket: inside an element only those matter, and one match skips the rest."""
+
+
+def _nested_to(depth: int) -> bytes:
+    """Return the pattern of what is well nested, brackets within brackets to a depth; it never goes back."""
+    within = b"" if depth == 0 else rb"|\[%b\]|\{%b\}" % ((_nested_to(depth - 1),) * 2)
+    return rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"%b)*+' % within
+
+
+_WHOLE = re.compile(_nested_to(4), re.DOTALL)
+"""Whatever inside an element is whole: one match skips it, and what is deeper is followed bracket by bracket."""
 _OPENED_BY = {b"]": b"[", b"}": b"{"}
 
 
@@ -190,9 +198,9 @@ class _Splitter:
             if self._in_string and not self._leave_string():
                 return None
             if len(self._open) > max(self._level, 1) and (
-                flat := _FLAT.match(self._data, self._at)
+                whole := _WHOLE.match(self._data, self._at)
             ):
-                self._at = flat.end()
+                self._at = whole.end()
             found = _TOKEN.search(self._data, self._at)
             if found is None:
                 self._at = len(self._data)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ledger.errors import ConversationIdInvalid, ImportInvalid
@@ -56,10 +56,13 @@ def drafts(files: Sequence[File]) -> Iterator[Exported | Skipped]:
                 yield Skipped(error.source, error.reason)
 
 
-def dump(conversation: str, raw_log: bytes, blobs: Mapping[str, bytes]) -> Iterator[bytes]:
-    """Yield the document of a conversation, in pieces: one for each line and each attachment.
+def dump(
+    conversation: str, raw_log: bytes, blobs: Iterable[tuple[str, Iterable[bytes]]]
+) -> Iterator[bytes]:
+    """Yield the document of a conversation, in pieces: one for each line, several for an attachment.
 
-    Args: raw_log: every byte of the log. blobs: the bytes its records name, by hex SHA-256.
+    Args: raw_log: every byte of the log. blobs: the bytes its records name, each with its hex SHA-256
+    and cut anywhere; they are asked for one after the other.
     """
     yield b'{"%b":%d,\n"conversation":%b,\n"log":[' % (
         _MARK.encode(),
@@ -73,12 +76,10 @@ def dump(conversation: str, raw_log: bytes, blobs: Mapping[str, bytes]) -> Itera
     if unended:
         yield b'"unended":%b,\n' % _json(_line(unended))
     yield b'"attachments":{'
-    for i, sha256 in enumerate(sorted(blobs)):
-        yield b'%b"%b":"%b"' % (
-            b",\n" if i else b"\n",
-            sha256.encode(),
-            base64.b64encode(blobs[sha256]),
-        )
+    for i, (sha256, chunks) in enumerate(blobs):
+        yield b'%b"%b":"' % (b",\n" if i else b"\n", sha256.encode())
+        yield from _base64(chunks)
+        yield b'"'
     yield b"\n}}\n"
 
 
@@ -104,6 +105,17 @@ def load(data: bytes, *, source: str = "the export") -> Exported:
     except ConversationIdInvalid as error:
         raise ImportInvalid(source=source, reason=error.message()) from error
     return Exported(conversation, _log(value, source), _blobs(value, source))
+
+
+def _base64(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Encode bytes as they come: three at a time give four."""
+    rest = b""
+    for chunk in chunks:
+        given = rest + chunk
+        whole = len(given) - len(given) % 3
+        yield base64.b64encode(given[:whole])
+        rest = given[whole:]
+    yield base64.b64encode(rest)
 
 
 def _json(value: object) -> bytes:

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
 
 from ledger.formats.base import Broken, Element
+from ledger.records import codec
 
 HEAD_BYTES = 1 << 20
 """How much of a file is looked at to find its second line."""
@@ -17,6 +21,11 @@ BOM = b"\xef\xbb\xbf"
 _OPEN_END = b"[{,:"
 _SPACE = b" \t\r\n"
 _FIRST_TWO = re.compile(rb"[ \t\r\n]*([^\n]+)\n[ \t\r\n]*([^ \t\r\n])")
+
+
+def line(value: Any) -> bytes:
+    """Return a value as one line: for every reader, also one that takes other signs for the end of a line."""
+    return codec.escaped(msgspec.json.encode(value)) + b"\n"
 
 
 def begins(head: bytes, *, whole: bool) -> bool | None:

@@ -1,4 +1,7 @@
-"""One branch as Markdown, for people. Pure; it reads rows, not a store.
+"""A conversation as Markdown, for people: one branch, or all. Pure; it reads rows, not a store.
+
+Each turn is written once: the first branch whole, each further one from where it parts, which its heading
+says. The numbers of turns are those of the log, so they tell what goes on from what.
 
 Text of the conversation is shown as it is (most answers are Markdown), but held inside a block
 quote, so that no heading, fence or HTML in it can end the turn it stands in. Tool rounds and
@@ -13,7 +16,7 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from ledger.formats.base import Message
 from ledger.records import values
@@ -41,11 +44,29 @@ class Row(TypedDict, total=False):
     """All messages of the turn in order, both sides; used for what is neither input nor output."""
 
 
-def document(title: str | None, rows: Iterable[Row]) -> Iterator[str]:
-    """Yield the Markdown of one branch, piece by piece; each piece ends with a line feed."""
+class Branch(NamedTuple):
+    """Turns that follow each other, and the one before them."""
+
+    after: int | None
+    """The number of the turn that they go on from; None: they stand at the beginning."""
+    rows: Iterable[Row]
+
+
+def document(
+    title: str | None, rows: Iterable[Row], others: Iterable[Branch] = ()
+) -> Iterator[str]:
+    """Yield the Markdown of a conversation, piece by piece; each piece ends with a line feed.
+
+    Args: rows: the turns of the first branch. others: what other branches have beyond those before them.
+    """
     yield f"# {_inline(title or 'Untitled conversation')}\n"
     for row in rows:
         yield "\n" + "\n".join(_turn(row)) + "\n"
+    for branch in others:
+        where = "from the beginning" if branch.after is None else f"after turn {branch.after}"
+        yield f"\n# Another branch, {where}\n"
+        for row in branch.rows:
+            yield "\n" + "\n".join(_turn(row)) + "\n"
 
 
 def _turn(row: Row) -> Iterator[str]:

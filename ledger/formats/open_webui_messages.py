@@ -71,7 +71,7 @@ def _reply(id: str, raw: Raw, notes: Notes) -> Iterator[Message]:
         for one in output:
             yield from talk.read(openai_responses, one, notes)
     else:
-        yield from _told(id, _text(raw.get("content")), notes)
+        yield from told(id, _text(raw.get("content")), notes)
     if error := raw.get("error"):
         content = error if isinstance(error, dict) else {"content": error}
         part = {"type": f"{_NAME}:error", "content": clean.value(content, notes)}
@@ -81,7 +81,7 @@ def _reply(id: str, raw: Raw, notes: Notes) -> Iterator[Message]:
 # -- thoughts and tools in a text ------------------------------------------------------------------
 
 
-def _told(id: str, content: str, notes: Notes) -> Iterator[Message]:
+def told(id: str, content: str, notes: Notes) -> Iterator[Message]:
     """Yield what a text tells: its own words, thoughts, and calls with their results."""
     at = 0
     for place, found in enumerate(_DETAILS.finditer(content)):

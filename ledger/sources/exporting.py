@@ -1,31 +1,197 @@
-"""Exporting: a conversation as one complete JSON document, or a branch of it as Markdown."""
+"""Exporting: conversations as one file, for other programs, for training, for people.
+
+    json                 complete: every line of the log, and the attachments; imported, it is the same again
+    markdown             to be read by people
+    openai-chat          a line for each branch, as OpenAI Chat Completions
+    anthropic            a line for each branch, as Anthropic Messages
+    sharegpt             a line for each branch, as ShareGPT
+    open-webui           a list of chats, each with its whole tree
+    preferences          a line for each pair of answers that were rated otherwise, as TRL has them
+    preferences-openai   the same, as OpenAI has them
+
+Conversations are read one after the other, and each piece is given as it is made: memory holds one
+conversation and one of its rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 from ledger.conversation import Conversation
-from ledger.errors import AttachmentMissing, ImportInvalid
+from ledger.errors import AttachmentMissing, ImportInvalid, StoreUnsupported
+from ledger.formats import (
+    export_chat,
+    export_open_webui,
+    export_pairs,
+    export_sharegpt,
+    jsonl,
+    markdown,
+)
 from ledger.formats import export_json as document
-from ledger.formats import markdown
+from ledger.formats.talks import Exporter, How, Pairs, Talk
+from ledger.opening import open as open_conversation
 from ledger.records import codec, times, values
+from ledger.sources.new_file import new_file
+from ledger.stores.resolve import store_for
 from ledger.turn import Turn
+from ledger.turns import loops, telling
 from ledger.turns.attachments import plain
+from ledger.turns.view import TurnLike
+
+Branches = Literal["head", "all"]
+Given = Conversation | Iterable[Conversation] | str | os.PathLike[str] | Any
+
+_ROWS: dict[str, Exporter] = {
+    exporter.name: exporter
+    for exporter in (
+        *(export_chat.openai, export_chat.anthropic, export_sharegpt),
+        *(export_open_webui, export_pairs.trl, export_pairs.openai),
+    )
+}
+FORMATS = ("json", "markdown", *_ROWS)
+WHOLE = frozenset({"json", "open-webui", "preferences", "preferences-openai"})
+"""The formats that take conversations whole: there is no branch to choose."""
+_LISTS = frozenset({"open-webui"})
+"""Those whose rows are the elements of one JSON list; else a row is a line."""
+CHUNK_BYTES = 3 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What is to be written of each conversation."""
+
+    format: str
+    branches: Branches
+    how: How
+
+
+class Export:
+    """A file made of conversations, in pieces of bytes: made anew each time it is iterated over."""
+
+    def __init__(self, chats: Given, wish: _Wish, turn: TurnLike | None) -> None:
+        self._chats = chats
+        self._wish = wish
+        self._turn = turn
+        self.conversations = 0
+        """How many conversations were read."""
+        self.rows = 0
+        """How many rows were made: lines or elements; of `json` and `markdown`, one for each conversation."""
+        self.notes: Counter[str] = Counter()
+        """What was left out or could not be said, by a phrase for people, with how often."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.conversations = self.rows = 0
+        self.notes.clear()
+        whole = self._wish.format in _LISTS or (
+            self._wish.format == "json" and not isinstance(self._chats, Conversation)
+        )
+        yield from (
+            _listed(self._documents())
+            if whole
+            else (piece for document in self._documents() for piece in document)
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write it as a new file: it is there whole, for its owner only, or not at all.
+
+        Raises: FileExistsError: there is something under the name. OSError; store errors.
+        """
+        with new_file(path) as file:
+            for piece in self:
+                file.write(piece)
+
+    def _documents(self) -> Iterator[Iterator[bytes]]:
+        """Yield what is made: for a list its elements, else whatever stands behind each other."""
+        for chat in _conversations(self._chats):
+            self.conversations += 1
+            for made in self._made(chat):
+                self.rows += 1
+                yield made
+
+    def _made(self, chat: Conversation) -> Iterator[Iterator[bytes]]:
+        wish, notes = self._wish, self.notes
+        if wish.format == "json":
+            yield _json(chat, notes)
+        elif wish.format == "markdown":
+            gap = b"\n" if self.conversations > 1 else b""
+            view = chat if self._turn is None else chat.continue_from(self._turn)
+            text = _markdown(view, every=wish.branches == "all")
+            yield (gap * (n == 0) + piece.encode() for n, piece in enumerate(text))
+        else:
+            exporter = _ROWS[wish.format]
+            rows = exporter.rows(self._talk(chat), wish.how, notes)
+            spelled = jsonl.line if wish.format not in _LISTS else _element
+            yield from (iter([spelled(row)]) for row in rows)
+
+    def _talk(self, chat: Conversation) -> Talk:
+        head = chat.head
+        at = head if self._turn is None else chat.turn(self._turn)
+        return Talk(
+            id=chat.id,
+            title=chat.title,
+            history=chat._log.read(),
+            head=None if head is None else head.id,
+            at=None if at is None else at.id,
+            every=self._wish.branches == "all" or self._wish.format in WHOLE,
+            read=telling.reading(chat._log),
+        )
+
+
+def export(
+    chats: Given,
+    format: str,
+    *,
+    branches: Branches = "head",
+    turn: TurnLike | None = None,
+    tools: Iterable[dict[str, Any]] = (),
+    pairs: Pairs = "all",
+) -> Export:
+    """Return conversations as one file of another format, made piece by piece.
+
+        ledger.export("chats", "openai-chat", branches="all").write("train.jsonl")
+
+    Args: chats: a conversation, several, or a store (or its folder): all that it has. format: `json`,
+    `markdown`, `openai-chat`, `anthropic`, `sharegpt`, `open-webui`, `preferences` (as TRL has them),
+    `preferences-openai`. branches: the one that each view stands on, or `all`; formats that hold whole
+    trees take all. turn: of one conversation, the branch through this turn. tools: definitions of tools as
+    the format has them, for rows that call tools; none: what was called is described. pairs: of preferences,
+    `all` pairs of answers to the same question whose ratings differ, or `extremes`: the best and the worst.
+    Returns: the pieces, in bytes, when iterated over; it writes a file (`write`), and tells in `notes` what
+    was left out.
+    Raises: ValueError: there is no such format or choice. TypeError. While it is made: turn-unknown,
+    store-unsupported: the store lists no conversations, or keeps no lines (json); store errors.
+    It blocks while it is read; on an event loop, read it in a thread.
+    Not promised: that what one format cannot say is in it; `json` alone has everything.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"nothing is exported as {format!r}; known: {', '.join(FORMATS)}")
+    if branches not in ("head", "all"):
+        raise ValueError(f"branches is 'head' or 'all', not {branches!r}")
+    if pairs not in ("all", "extremes"):
+        raise ValueError(f"pairs is 'all' or 'extremes', not {pairs!r}")
+    if turn is not None and (format in WHOLE or branches == "all"):
+        raise ValueError(f"a turn names one branch; {format} takes all of them here")
+    if turn is not None and not isinstance(chats, Conversation):
+        raise TypeError("a turn is one of one conversation: give that conversation")
+    if not isinstance(chats, Conversation | Iterable | os.PathLike) and not _is_store(chats):
+        reason = "a conversation as `ledger.open` gives it, several, or a store"
+        raise TypeError(f"what is exported is {reason}; not {type(chats).__name__}")
+    return Export(chats, _Wish(format, branches, How(tuple(tools), pairs)), turn)
 
 
 def export_json(chat: Conversation) -> bytes:
     """Return everything of a conversation: every line of its log as it is, and its attachments.
 
     Imported into an empty store it gives the identical log. An attachment whose bytes are missing
-    is left out; what names it stays.
+    is left out; what names it stays. `export(chat, "json")` gives the same in pieces.
     Raises: TypeError: the store is not one of ours, so it has no lines; store errors.
     """
-    raw = getattr(chat.store, "raw", None)
-    if raw is None:
-        raise TypeError(f"{type(chat.store).__name__} keeps no lines to export")
-    log: bytes = raw(chat.id)
-    return b"".join(document.dump(chat.id, log, _blobs(chat.store, log)))
+    return b"".join(_json(chat, Counter()))
 
 
 def log_of(data: bytes, conversation: str, *, source: str = "the copy") -> bytes:
@@ -44,25 +210,103 @@ def log_of(data: bytes, conversation: str, *, source: str = "the copy") -> bytes
 
 
 def export_markdown(chat: Conversation) -> str:
-    """Return the branch that a view stands on as Markdown, to be read by people."""
-    return "".join(markdown.document(chat.title or chat.id, map(_row, chat.turns)))
+    """Return the branch that a view stands on as Markdown, to be read by people.
+
+    `export(chat, "markdown", branches="all")` has all branches.
+    """
+    return "".join(_markdown(chat, every=False))
 
 
-def _blobs(store: Any, log: bytes) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for sha256 in _named(log):
-        if sha256 not in found:
-            try:
-                found[sha256] = store.blobs.get(sha256)
-            except AttachmentMissing:
-                continue
-    return found
+def _conversations(chats: Given) -> Iterator[Conversation]:
+    """Yield the conversations that are meant, each opened when it is its turn."""
+    if isinstance(chats, Conversation):
+        yield chats
+        return
+    if not isinstance(chats, str | os.PathLike) and not _is_store(chats):
+        yield from chats
+        return
+    store = store_for(chats)
+    yield from (open_conversation(id, store=store) for id in listed(store))
+
+
+def _is_store(given: Any) -> bool:
+    return all(callable(getattr(given, method, None)) for method in ("append", "read"))
+
+
+def listed(store: Any) -> list[str]:
+    """Return the ids of a store's conversations. Raises: store-unsupported: it does not list them."""
+    found = getattr(loops.blocking(store), "conversations", None)
+    if not callable(found):
+        raise StoreUnsupported(store=type(store).__name__, method="conversations")
+    return list(found())
+
+
+def _listed(elements: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
+    """Yield elements as one JSON list."""
+    yield b"["
+    for number, element in enumerate(elements):
+        yield b",\n" if number else b"\n"
+        yield from element
+    yield b"\n]\n"
+
+
+def _element(row: Any) -> bytes:
+    return jsonl.line(row).rstrip(b"\n")
+
+
+# -- our own JSON ----------------------------------------------------------------------------------
+
+
+def _json(chat: Conversation, notes: Counter[str]) -> Iterator[bytes]:
+    raw = getattr(chat.store, "raw", None)
+    if raw is None:
+        raise TypeError(f"{type(chat.store).__name__} keeps no lines to export")
+    log: bytes = raw(chat.id)
+    yield from document.dump(chat.id, log, _blobs(chat.store, log, notes))
+
+
+def _blobs(store: Any, log: bytes, notes: Counter[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """Yield the attachments that a log names, by hash, each opened when it is its turn."""
+    for sha256 in sorted(set(_named(log))):
+        try:
+            stream = store.blobs.open(sha256)
+        except AttachmentMissing:
+            notes["attachments left out, whose bytes are not in the store"] += 1
+            continue
+        with stream:
+            yield sha256, iter(partial(stream.read, CHUNK_BYTES), b"")
 
 
 def _named(log: bytes) -> Iterator[str]:
     for line in log.split(b"\n"):
         if values.REFERENCE.encode() in line:
             yield from values.references(codec.decode_plain(line))
+
+
+# -- Markdown --------------------------------------------------------------------------------------
+
+
+def _markdown(chat: Conversation, *, every: bool) -> Iterator[str]:
+    turns = chat.turns
+    others = _other_branches(chat, turns) if every else ()
+    return markdown.document(chat.title or chat.id, map(_row, turns), others)
+
+
+def _other_branches(chat: Conversation, first: list[Turn]) -> Iterator[markdown.Branch]:
+    """Yield what other branches have beyond those before them, in log order."""
+    history = chat._log.read()
+    told = {turn.id for turn in first}
+    for start in list(history.order):
+        line = []
+        at: str | None = start
+        while at is not None and at not in told:
+            told.add(at)
+            line.append(chat.turn(at))
+            at = next((child for child in history.children(at)), None)
+        if line:
+            after = line[0].parent
+            ordinal = None if after is None else after.ordinal
+            yield markdown.Branch(ordinal, map(_row, line))
 
 
 def _row(turn: Turn) -> markdown.Row:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ledger.errors import ImportInvalid, LedgerError
 from ledger.formats import merge_json
-from ledger.formats.base import Draft, Exported, Report, Skipped
+from ledger.formats.base import Counted, Draft, Exported, Report, Skipped
 from ledger.records import ids, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.sources import drafts, files, seen
@@ -87,19 +87,29 @@ def _import_source(
 ) -> Iterator[str]:
     """Import what files hold, unless they are as they were at an import before."""
     stamp = seen.stamp(source)
+    counted = Counted(
+        source.name, source.format.name if source.format else "unknown", len(source.files)
+    )
+    if source.format is not None:
+        report.sources.append(counted)
     if (before := known.of(stamp)) is not None:
+        counted.conversations, counted.turns = len(before), sum(before.values())
         report.conversations_known += len(before)
         report.turns_known += sum(before.values())
         yield from before
         return
     turns: dict[str, int] = {}
+    gained: dict[str, bool] = {}
     skipped = len(report.notes.skipped)
     for item in source.items:
         if isinstance(item, Skipped):
             report.notes.skipped.append(item)
             continue
-        name, held = _import_one(store, item, source.media, report, world)
+        turns_before = report.turns
+        name, held = _import_one(store, item, source.media, report, world, gained)
         turns[name] = turns.get(name, 0) + held
+        counted.conversations, counted.turns = len(gained), counted.turns + held
+        counted.new += report.turns - turns_before
         yield name
     if len(report.notes.skipped) == skipped and not any(file.growing for file in source.files):
         known.add(stamp, turns)
@@ -115,10 +125,16 @@ def conversation_id(draft: Draft) -> str:
 
 
 def _import_one(
-    store: Any, item: Draft | Exported, media: Media, report: Report, world: World
+    store: Any,
+    item: Draft | Exported,
+    media: Media,
+    report: Report,
+    world: World,
+    gained: dict[str, bool],
 ) -> tuple[str, int]:
     """Import one conversation whole; what is wrong with it is its own and goes into the report.
 
+    Args: gained: whether the conversations of the source gained something, as far as it was read.
     Returns: its id, and how many turns the source has of it.
     """
     name = item.conversation if isinstance(item, Exported) else conversation_id(item)
@@ -136,11 +152,18 @@ def _import_one(
             raise
         report.notes.skipped.append(Skipped(f"conversation {name}", error.message()))
         return name, 0
-    report.conversations += bool(added)
-    report.conversations_known += not added
+    _count(report, gained, name, added > 0)
     report.turns += added
     report.turns_known += known
     return name, added + known
+
+
+def _count(report: Report, gained: dict[str, bool], name: str, gains: bool) -> None:
+    """Count a conversation, once though a source has it in pieces: as gained, if one of them was new."""
+    before = gained.get(name)
+    gained[name] = gains or before is True
+    report.conversations += gained[name] - (before is True)
+    report.conversations_known += (not gained[name]) - (before is False)
 
 
 # -- our own JSON ----------------------------------------------------------------------------------

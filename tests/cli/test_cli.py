@@ -13,7 +13,7 @@ import ledger
 EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 FRACTIONS = "6955bd00-aaaa-4bbb-8ccc-000000000001"
 COMMANDS = (
-    "import list search usage tree log show lineage heads diff head attachment add merge rate label title export "
+    "import list search usage tree log show lineage heads diff head attachment add merge rate label title export rated "
     "verify repair doctor watch stop abandon approve deny resume forget delete"
 )
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ledger.formats.base import MOST_TOLD, Notes, Report, Skipped, turn_id
+from ledger.formats.base import MOST_LISTED, MOST_TOLD, Counted, Notes, Report, Skipped, turn_id
 from ledger.records import ids
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
@@ -57,6 +57,32 @@ def test_a_report_says_all_that_happened():
         "circles of parents cut: 1",
     ] == report.lines()
     assert ["imported 0 conversations, 0 turns"] == Report().lines()
+
+
+def test_several_sources_are_told_by_format_and_file():
+    """Each format, with what its files hold; each file that had something new; of very many, formats alone."""
+    report = Report()
+    report.sources = [
+        Counted("a.json", "chatgpt", 1, 2, 5, 5),
+        Counted("b.json", "chatgpt", 1, 1, 1, 0),
+        Counted("c.jsonl", "codex", 3, 1, 1200, 7),
+        Counted("d.jsonl", "codex", 1),
+    ]
+
+    assert [
+        "imported 0 conversations, 0 turns",
+        "chatgpt, 2 files: 3 conversations, 6 turns, 5 new",
+        "  a.json: 2 conversations, 5 turns, all new",
+        "  nothing new in 1 other",
+        "codex, 4 files: 1 conversation, 1,200 turns, 7 new",
+        "  c.jsonl and 2 more files: 1 conversation, 1,200 turns, 7 new",
+        "  nothing new in 1 other",
+    ] == report.lines()
+    report.sources *= MOST_LISTED
+    assert 3 == len(report.lines())
+    assert {"what": "a.json", "new": 5} == {
+        key: report.to_dict()["sources"][0][key] for key in ("what", "new")
+    }
 
 
 def test_many_skipped_for_one_reason_are_told_in_short():

@@ -25,8 +25,8 @@ LOGS = st.lists(LINES, max_size=8).map(b"\n".join)
 
 
 def document(log: bytes = b"", blobs: list[bytes] | None = None) -> bytes:
-    named = {hashlib.sha256(blob).hexdigest(): blob for blob in blobs or []}
-    return b"".join(export_json.dump("talk-1", log, named))
+    named = {hashlib.sha256(blob).hexdigest(): (blob[:1], blob[1:]) for blob in blobs or []}
+    return b"".join(export_json.dump("talk-1", log, named.items()))
 
 
 @given(LOGS, st.lists(st.binary(max_size=30), max_size=3))
