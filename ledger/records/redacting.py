@@ -98,7 +98,7 @@ def _content(said: Mapping[str, Any], key: str, value: Any, redact: Redact) -> A
     if key == "data" and own == _KEY:
         return value  # By it a conversation is found again.
     if key == "error":
-        return _but({"type", "module"}, value, redact, key)
+        return _error(value, redact, key)
     if key == "approvals":
         return [_but(STRUCTURE, one, redact, f"{key}[{i}]") for i, one in enumerate(value)]
     if key == "interface":
@@ -181,6 +181,17 @@ def _interface(value: Any, redact: Redact, path: str = "interface") -> Any:
         key: (texts if key in _INTERFACE else _interface)(one, redact, f"{path}.{key}")
         for key, one in value.items()
     }
+
+
+def _error(value: Any, redact: Redact, path: str) -> Any:
+    """Return an error with its texts redacted, those of a group's errors and of refused lines too."""
+    found = _but({"type", "module", "errors", "lines"}, value, redact, path)
+    for name in ("errors", "lines"):
+        if isinstance(value, dict) and isinstance(value.get(name), list):
+            found[name] = [
+                _error(e, redact, f"{path}.{name}[{i}]") for i, e in enumerate(value[name])
+            ]
+    return found
 
 
 def _error_at_least(value: Any, redact: Redact) -> Any:

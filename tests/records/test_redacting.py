@@ -176,3 +176,34 @@ def test_events_stay_events():
     """What is redacted of any event is an event still."""
     for event in event_examples.EXAMPLES:
         assert is_event(redacting.event(event, lambda text: text + "-"))
+
+
+def test_errors_within_an_error():
+    """What a group holds, and the lines of a refusal, are content, but for the names of their classes and kinds."""
+    inner = {"type": "ValueError", "module": "builtins", "message": "secret"}
+    lines = [
+        {"type": "int_parsing", "loc": ["secret"], "input": "secret", "ctx": {"error": "secret"}}
+    ]
+    error = {
+        "type": "secret.G",
+        "module": "secret",
+        "message": "secret",
+        "errors": [{**inner, "errors": [inner]}],
+    }
+    said = kinds.new(
+        "tool",
+        "2026-01-01T00:00:00.000000Z",
+        turn="t",
+        error=error | {"title": "secret", "lines": lines},
+    )
+    found = redacting.record(said, lambda text: text.replace("secret", "***"))["error"]
+
+    clean = {**inner, "message": "***"}
+    assert found == {
+        "type": "secret.G",
+        "module": "secret",
+        "message": "***",
+        "title": "***",
+        "errors": [{**clean, "errors": [clean]}],
+        "lines": [{"type": "int_parsing", "loc": ["***"], "input": "***", "ctx": {"error": "***"}}],
+    }

@@ -1,11 +1,15 @@
 """What the call of a step raised is its outcome: recorded, and told again to a run that comes to it."""
 
 import asyncio
+import contextlib
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +56,27 @@ class Odd(Exception):
         return f"{self.place}: {self.code}"
 
 
+class Wanting(Exception):
+    """One that cannot be made without arguments."""
+
+    def __new__(cls, first, second):
+        return super().__new__(cls, first, second)
+
+
+class Order(pydantic.BaseModel):
+    """What a model is asked for."""
+
+    count: int
+    name: str
+
+    @pydantic.field_validator("name")
+    @classmethod
+    def long_enough(cls, name):
+        if len(name) < 3:
+            raise ValueError("a name has three letters")
+        return name
+
+
 def raised_by(call):
     """The exception that a call raises."""
     try:
@@ -71,6 +96,14 @@ EXAMPLES = [
     lambda: (_ for _ in ()).throw(errors.TurnState(turn="t", state="done", reason="r")),
     lambda: (_ for _ in ()).throw(ValueError("two", "parts")),
     lambda: (_ for _ in ()).throw(ValueError()),
+    lambda: Order.model_validate({"count": "many", "name": "x"}),
+    lambda: (_ for _ in ()).throw(HTTPError("http://model", 429, "slow down", Message(), None)),
+    lambda: (_ for _ in ()).throw(ExceptionGroup("two", [ValueError("a"), KeyError("b")])),
+    lambda: (_ for _ in ()).throw(
+        ExceptionGroup("deep", [ExceptionGroup("one", [OSError(2, "c")])])
+    ),
+    lambda: (_ for _ in ()).throw(Wanting("first", "second")),
+    lambda: (_ for _ in ()).throw(errors.Busy(conversation="c", turn="t")),
 ]
 
 
@@ -84,6 +117,31 @@ def test_an_exception_comes_back_as_its_class_with_its_text(call):
     assert (type(back).__name__, str(back)) == (type(error).__name__, str(error))
     assert raising.recorded(back)["message"] == raising.recorded(error)["message"]
     assert back.__notes__ == [raising.NOTE]
+    assert repr(back)
+    if isinstance(error, ExceptionGroup):
+        assert [type(e).__name__ for e in back.exceptions] == [
+            type(e).__name__ for e in error.exceptions
+        ]
+        with pytest.raises(ExceptionGroup), contextlib.suppress(KeyError):
+            raise back
+
+
+def test_what_cannot_be_told_again_is_left_out():
+    """A refusal of a value that is no JSON, or long, and groups in groups without end: the text is kept."""
+    for call in (
+        lambda: Order.model_validate({"count": object(), "name": "xyz"}),
+        lambda: Order.model_validate({"count": "m" * 20_000, "name": "xyz"}),
+    ):
+        error = raised_by(call)
+        told = json.loads(json.dumps(raising.recorded(error)))
+        assert set(told) == {"type", "module", "message"}
+        assert isinstance(raising.again(told), ValueError)
+        assert str(raising.again(told)) == told["message"]
+    deep: Exception = ValueError("in")
+    for _ in range(50):
+        deep = ExceptionGroup("out", [deep])
+    assert len(json.dumps(raising.recorded(deep))) < 2_000
+    assert isinstance(raising.again(raising.recorded(deep)), ExceptionGroup)
 
 
 @given(st.text(max_size=20), st.none() | st.text(max_size=20), st.text(max_size=20))
