@@ -124,6 +124,20 @@ async def queued_aio(chat):
     await chat("queued")
 
 
+async def ticking(work):
+    """Await something on a loop that wakes now and then.
+
+    A signal may come between CPython's last look for one and the system's wait: an event of the loop has it seen then.
+    """
+    loop = asyncio.get_running_loop()
+
+    def tick():
+        loop.call_later(0.2, tick)
+
+    tick()
+    await work
+
+
 def main(name: str, folder: str, face: str, kind: str) -> None:
     """Do what is asked; `-` in place of a folder is a store of coroutines in this process."""
     faulthandler.dump_traceback_later(50, exit=True)
@@ -131,7 +145,7 @@ def main(name: str, folder: str, face: str, kind: str) -> None:
     work = globals()[f"{name}_{face}"]
     try:
         if face == "aio":
-            asyncio.run(work(ledger.aio.open("alex", KINDS[kind], store=store)))
+            asyncio.run(ticking(work(ledger.aio.open("alex", KINDS[kind], store=store))))
         else:
             work(ledger.open("alex", KINDS[kind], store=store))
     except KeyboardInterrupt:
