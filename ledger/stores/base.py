@@ -79,6 +79,23 @@ class Since(NamedTuple):
     """Whether these are all records there are, since the mark was of another log."""
 
 
+class Ends(NamedTuple):
+    """How a long conversation begins and ends: what `scan_ends(conversation, last)` of a store gives that has it.
+
+    `last` is how many of the last records are asked for; None where it has not many more, so that `scan` gives all.
+    """
+
+    first: list[kinds.Recorded]
+    """As many as come without effort; perhaps none."""
+    before: Position
+    """How many records stand before `last`."""
+    last: Records[kinds.Recorded]
+
+
+FEW = 4
+"""A conversation of up to this many times the records that are asked for is not long."""
+
+
 # -- what was removed ------------------------------------------------------------------------------
 
 

@@ -54,7 +54,14 @@ from ledger.stores import (
     whole,
 )
 from ledger.stores import verify as verifying
-from ledger.stores.base import Deleted, Erased, Position, Records, agrees, conflict
+from ledger.stores.base import (
+    Deleted,
+    Erased,
+    Position,
+    Records,
+    agrees,
+    conflict,
+)
 from ledger.stores.holders import Holders
 from ledger.stores.home import Home
 from ledger.stores.marks import Marked
@@ -423,22 +430,16 @@ class FolderStore(Marked):
         """Return what `read` returns, as Structs with their payloads undecoded."""
         return self._read(conversation, after, handout.structs)
 
-    def read_end(self, conversation: str) -> Position:
-        """Return the position of the end, reading what was appended since it was last known."""
-        known = self._known.get(conversation)
-        try:
-            return self._read(conversation, known.count if known else 0, reading.nothing).position
-        except StoreGone:
-            self._known.pop(conversation, None)
-            return self._read(conversation, 0, reading.nothing).position
-
-    def _read(self, conversation: str, after: int, decode: reading.Decode[T]) -> Records[T]:
+    def _read(self, conversation: str, after: int | None, decode: reading.Decode[T]) -> Records[T]:
+        """Args: after: None: the end, as far as it is known."""
         self._check(conversation)
-        if after < 0:
+        if after is not None and after < 0:
             raise ValueError("a position is not negative")
         return handout.shallow(lambda: self._read_log(conversation, after, decode))
 
-    def _read_log(self, conversation: str, after: int, decode: reading.Decode[T]) -> Records[T]:
+    def _read_log(
+        self, conversation: str, after: int | None, decode: reading.Decode[T]
+    ) -> Records[T]:
         log = self._home.log(conversation)
         try:
             if not self._home.is_there():
@@ -447,6 +448,9 @@ class FolderStore(Marked):
                 known = self._known.get(conversation)
                 if known is None:
                     self._home.check_case(conversation)
+                if after is None:
+                    known = known or reading.found_end(log, file)
+                    after = known.count
                 found, known = reading.read(
                     log, file, after, known=known, decode=decode, strict=self._strict
                 )

@@ -6,6 +6,8 @@ log was read. Given back, it gives what was added since; or, where the log is no
 read (made anew, erased from, cut by a fall of the machine, repaired), all of it. That is decided by the bytes
 before the mark and by the looks, and no clock is compared.
 
+How a log ends is asked cheaply too: from its last lines.
+
 Looked first, then read: what changes between the two is seen by the next look.
 """
 
@@ -15,13 +17,14 @@ import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
 from ledger.errors import LedgerError, StoreGone
 from ledger.records import kinds
-from ledger.stores import files, lines, names
-from ledger.stores.base import Position, Records, Since
+from ledger.stores import files, handout, lines, names, reading
+from ledger.stores.base import FEW, Ends, Position, Records, Since
 from ledger.stores.home import Home
 
 _TRIES = 8
@@ -49,11 +52,31 @@ class _Mark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Marked:
-    """What a folder store does for those who keep something derived of its logs."""
+    """What a folder store does for those who keep something derived of its logs, or ask only how one ends."""
 
     _home: Home
     _known: dict[str, lines.Known]
+    _strict: bool
     scan: Callable[..., Records[kinds.Recorded]]
+    _read: Callable[..., Records[Any]]
+
+    def scan_ends(self, conversation: str, last: int) -> Ends | None:
+        """Return some of the first records, and the last ones; None: `scan` gives all. See `LedgerStore`."""
+        end = self.read_end(conversation)
+        if self._strict or end <= FEW * last:
+            return None
+        place, log = Position(end - last, end.incarnation), self._home.log(conversation)
+        last_ones = self.scan(conversation, place)
+        with files.naming(log.data), files.Descriptor(log.data, os.O_RDONLY) as file:
+            first = handout.shallow(lambda: reading.beginning(log, file))
+        return Ends(first, place, last_ones)
+
+    def read_end(self, conversation: str) -> Position:
+        """Return the position of the end, reading what was appended since it was last known, or the last lines."""
+        try:
+            return self._read(conversation, None, reading.nothing).position
+        except StoreGone:  # What was known of it is forgotten now.
+            return self._read(conversation, None, reading.nothing).position
 
     def looks(self) -> dict[str, str]:
         """Return how each log looks now, by conversation: also those that hold no record, or cannot be read."""

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from ledger.errors import StoreCorrupt, StoreGone
-from ledger.records import codec
-from ledger.stores import lines, locks, plans
+from ledger.records import codec, kinds
+from ledger.stores import handout, lines, locks, plans
 from ledger.stores.base import Position, Records
 from ledger.stores.files import Descriptor, Files
 
@@ -75,6 +75,21 @@ def recall(known: lines.Known | None, source: lines.FileSource) -> tuple[lines.K
     if not known.still_stands(source):
         return None, True
     return (known if known.identity == source.identity else None), False
+
+
+def found_end(log: Log, file: Descriptor) -> lines.Known:
+    """Return what is known of a log from its last lines, as many as it takes to find its end."""
+    source = plans.source(file, log.files, log.plan)
+    reader, counted = lines.find_end(source, log.first_chain)
+    return lines.known_at_end(source, reader, lines.head_of(source), counted=counted)
+
+
+def beginning(log: Log, file: Descriptor) -> list[kinds.Recorded]:
+    """Return the first records of a long log, as many as are read at once and settled there; perhaps none."""
+    source = plans.source(file, log.files, log.plan)
+    source.size = min(source.size, lines.BLOCK)
+    reader = lines.Reader(source, codec.Scanner(log.first_chain))
+    return [record for piece in reader.whole_lines() for record in handout.structs(piece, 0)]
 
 
 def read(
@@ -181,8 +196,7 @@ class _Pass(Generic[T]):
         known = self._known
         if known is None:
             reader, counted = lines.find_end(self._source, first_chain)
-            known = lines.known_at_end(self._source, reader, None, counted=counted)
-            self._known = known
+            self._known = known = lines.known_at_end(self._source, reader, None, counted=counted)
         if known.count <= self._after:
             return known.scanner.onward(), known.counted
         scanner = lines.find_place(self._source, known, self._after, first_chain)

@@ -417,7 +417,7 @@ def done_parent(history: History, turn: str, reason: str) -> str:
 
 
 def _program(history: History, program: Described, at: str) -> list[NewRecord]:
-    return [] if program.version in history.programs else [new("program", at, **program.keys())]
+    return [] if history.has_program(program.version) else [new("program", at, **program.keys())]
 
 
 def lease(turn: str, claim: Claim, *, now: datetime) -> NewRecord:

@@ -14,17 +14,21 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
-from ledger.errors import DamageWarning, StoreUnsupported
+from ledger.errors import DamageWarning, StoreGone, StoreUnsupported
 from ledger.records import canonical, codec, redacting, values
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
-from ledger.stores.base import Erased
+from ledger.stores.base import Erased, Position
 from ledger.turns import attachments, loops
 from ledger.turns.attachments import Attachment, Blobs
 from ledger.views import History
+from ledger.views.late import LateHistory
 
+LAST = 256
+"""How many of its last records are read of a long log at first."""
 POLL_S = 0.1
 """How often a store without `wait` is asked again."""
 SHORTEST_HASH = 4
@@ -121,7 +125,7 @@ class Log:
             if self._position and not self.moved():
                 return history
             try:
-                records = self._scan(self.conversation, self._position)
+                history, records = self._news(history)
             except Exception as error:
                 if getattr(error, "code", None) != "store-gone":
                     raise
@@ -135,9 +139,35 @@ class Log:
             except BaseException:  # An interrupt, say: some of them are folded, nobody knows which.
                 self.history, self._position = History(self.conversation), 0
                 raise
-            if history.unreadable and not self._warned:
+            if not self._warned and history.is_damaged:
                 self._warn()
             return history
+
+    def _news(self, history: History) -> tuple[History, Any]:
+        """Return what was appended since the last read, and the history to fold it into.
+
+        The first read of a long log is of its end; what stands before is read when a question needs it.
+        """
+        ends = getattr(self.calls, "scan_ends", None)
+        found = None if self._position or ends is None else ends(self.conversation, LAST)
+        if found is None:
+            return history, self._scan(self.conversation, self._position)
+        complete = partial(self._complete, found.before)
+        return LateHistory(self.conversation, found.before, found.first, complete), found.last
+
+    def _complete(self, before: Position, history: LateHistory) -> None:
+        """Read a log from its start, for a history that was begun at a place."""
+        with self.lock:
+            if not isinstance(history, LateHistory):
+                return  # Another thread did, meanwhile.
+            records = self._scan(self.conversation, 0)
+            found: Position = records.position
+            if found.incarnation != before.incarnation or found < history.position:
+                place = history.position
+                raise StoreGone(conversation=self.conversation, after=place, found=int(found))
+            history.become(records[: history.position])
+            if not self._warned and history.is_damaged:
+                self._warn()
 
     def _warn(self) -> None:
         """Tell once of lines that are damaged. What cannot be read for another reason is no damage."""

@@ -320,7 +320,7 @@ class Making(ABC):
         """
         if self.cancelled:
             raise Cancelled(turn=self.turn)
-        if self.turn in history:
+        if history.found(self.turn) is not None:
             raise RuntimeError(f"turn {self.turn} was recorded already; a send is made once")
         self.wants = None
         self.repeats = self._repeats(history)

@@ -22,7 +22,7 @@ def latest(tree: Tree, turn: str) -> str:
     while below:
         node = tree.nodes[below.pop()]
         below.extend(node.children)
-        if node.ordinal > best.ordinal:
+        if node.seq > best.seq:
             best = node
     return best.id
 

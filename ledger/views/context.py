@@ -64,6 +64,11 @@ class Shown:
         return list(self._pick.turns)[::-1]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the rule shows every turn of the branch, and need not be asked which."""
+        return isinstance(self.rule, Window) and self.rule.last is None
+
+    @property
     def summary(self) -> Summary | None:
         """The summary that is shown before them. Its `text` is None where it is still to be made."""
         return self._pick.summary
@@ -82,7 +87,7 @@ class Shown:
     def saw(self) -> list[Entry]:
         """The entries for the new turn's record, in the short form where it applies."""
         newest, rule = self._newest, self.rule
-        if isinstance(rule, Window) and rule.last is None:
+        if isinstance(rule, Window) and self.is_whole:
             return self._line_entries(rule)
         entries = [turn.entry for turn in self.earlier]
         if newest is None or len(entries) < 2 or entries[-1]["call"] != newest:
@@ -123,7 +128,7 @@ class Shown:
     @cached_property
     def _pick(self) -> Pick:
         line = (Earlier(self._tree, node) for node in _line(self._tree, self._newest))
-        return self.rule.pick(Pick(line, self._tree.summaries, self._foresee))
+        return self.rule.pick(Pick(line, lambda: self._tree.summaries, self._foresee))
 
 
 def shown(tree: Tree, parent: str | None, rule: Rule, *, foresee: bool = False) -> Shown:

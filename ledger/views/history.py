@@ -25,6 +25,8 @@ from ledger.views.rules import Rule
 from ledger.views.summaries import Summary
 
 _NOBODY: states.Dead = frozenset()
+Fold = Callable[[Any, Any, int], None]
+"""Takes one record, and its place, into a tree."""
 
 
 class History(Tree):
@@ -46,15 +48,19 @@ class History(Tree):
 
     def extend(self, more: Iterable[kinds.Recorded | Mapping[str, Any]]) -> Self:
         """Fold the records that follow, in place. Returns: itself."""
+        folds = self._folds()
         for record in more:
             self.position += 1
-            fold = _FOLD.get(type(record))
+            fold = folds.get(type(record))
             if fold is None and isinstance(record, Mapping):
                 record = kinds.of(record, self.position)
-                fold = _FOLD.get(type(record))
+                fold = folds.get(type(record))
             if fold is not None:
                 fold(self, record, self.position)
         return self
+
+    def _folds(self) -> Mapping[type, Fold]:
+        return FOLDS
 
     def __contains__(self, turn: object) -> bool:
         """Say whether this is the id of a turn."""
@@ -108,6 +114,10 @@ class History(Tree):
         if kept is not None:
             return kept
         return frozenset(node.record.program for node in self.upward(turn))
+
+    def has_program(self, version: str) -> bool:
+        """Say whether a program's record stands in the log."""
+        return version in self.programs
 
     def request(self, request_id: str) -> str | None:
         """Return the first turn that was sent under a request id, or None."""
@@ -221,9 +231,9 @@ def _program(tree: Tree, record: kinds.Program, _seq: int) -> None:
 
 
 def _turn(tree: Tree, record: kinds.Turn, seq: int) -> None:
-    if record.turn in tree.nodes:
+    if tree.found(record.turn) is not None:
         return
-    parent = tree.nodes.get(record.parent) if record.parent is not None else None
+    parent = tree.found(record.parent) if record.parent is not None else None
     tree.order.append(record.turn)
     tree.nodes[record.turn] = Node(record, seq, len(tree.order), parent)
     if parent is None:
@@ -238,7 +248,7 @@ def _turn(tree: Tree, record: kinds.Turn, seq: int) -> None:
 
 
 def _lease(tree: Tree, record: kinds.Lease, seq: int) -> None:
-    node = tree.nodes.get(record.turn)
+    node = tree.found(record.turn)
     if node is None or node.ended is not None:
         return
     node.lease, node.lease_seq = record, seq
@@ -249,14 +259,14 @@ def _lease(tree: Tree, record: kinds.Lease, seq: int) -> None:
 
 
 def _waiting(tree: Tree, record: kinds.Waiting, seq: int) -> None:
-    node = tree.nodes.get(record.turn)
+    node = tree.found(record.turn)
     if node is not None and node.ended is None:
         node.waiting, node.waiting_seq = record, seq
         _step(tree, record, seq)
 
 
 def _ended(tree: Tree, record: kinds.Ended, _seq: int) -> None:
-    node = tree.nodes.get(record.turn)
+    node = tree.found(record.turn)
     if node is None or node.ended is not None:
         return
     node.ended = record
@@ -270,7 +280,7 @@ def _step(
     record: Step,
     seq: int,
 ) -> None:
-    node = tree.nodes.get(record.turn)
+    node = tree.found(record.turn)
     if node is None:
         return
     if node.steps:
@@ -280,7 +290,7 @@ def _step(
 
 
 def _head(tree: Tree, record: kinds.Head, _seq: int) -> None:
-    if record.turn in tree.nodes:
+    if tree.found(record.turn) is not None:
         tree.head = record.turn
 
 
@@ -289,7 +299,7 @@ def _unreadable(tree: Tree, _record: kinds.Unreadable, seq: int) -> None:
 
 
 def _entry(tree: Tree, record: kinds.Entry, seq: int) -> None:
-    if record.turn is not None and record.turn not in tree.nodes:
+    if record.turn is not None and tree.found(record.turn) is None:
         return
     name = record.plugin, record.entry
     tree.kept.setdefault(name, []).append(record)
@@ -301,7 +311,7 @@ def _entry(tree: Tree, record: kinds.Entry, seq: int) -> None:
         tree.head, tree.cleared = None, seq
 
 
-_FOLD: dict[type, Callable[[Tree, Any, int], None]] = {
+FOLDS: dict[type, Fold] = {
     kinds.Program: _program,
     kinds.Turn: _turn,
     kinds.Lease: _lease,

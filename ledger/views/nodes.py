@@ -53,6 +53,7 @@ class Node:
         "children",
         "depth",
         "ended",
+        "history",
         "id",
         "lease",
         "lease_seq",
@@ -67,10 +68,7 @@ class Node:
     )
 
     def __init__(self, record: kinds.Turn, seq: int, ordinal: int, parent: Node | None) -> None:
-        self.id = record.turn
-        self.record = record
-        self.seq = seq
-        """The place of its `turn` record in the log."""
+        self._begin(record, seq)
         self.ordinal = ordinal
         """1, 2, 3 in log order."""
         self.parent: str | None = None
@@ -83,6 +81,13 @@ class Node:
         if parent is not None:
             self.parent = parent.id
             self.depth = parent.depth + 1
+
+    def _begin(self, record: kinds.Turn, seq: int) -> None:
+        """Set what its first record says, and nothing yet of what follows."""
+        self.id = record.turn
+        self.record = record
+        self.seq = seq
+        """The place of its `turn` record in the log."""
         self.children: list[str] | tuple[()] = ()
         """In log order. No list is made for the many turns without any; nor in `steps`."""
         self.ended: kinds.Ended | None = None
@@ -99,6 +104,13 @@ class Node:
         self.waiting_seq = 0
         self.steps: list[tuple[int, Step]] | tuple[()] = ()
         """(place, record) of what happened inside it, in log order."""
+
+    def become(self, other: Node) -> None:
+        """Become what another node of the same turn is."""
+        for name in Node.__slots__:
+            if name != "history":
+                setattr(self, name, getattr(other, name))
+        self.__class__ = Node
 
     @property
     def approvals(self) -> list[kinds.Approval]:
@@ -183,6 +195,15 @@ class Tree:
         self.proven: dict[Any, dict[str, str | None]] = {}
         """What `context` has proven, by rule. The fold empties it when that may have changed."""
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something that was folded could not be handed out: a damaged or void line."""
+        return bool(self.unreadable)
+
+    def found(self, turn: str) -> Node | None:
+        """Return a turn's node if it is one that was folded; for the fold itself."""
+        return dict.get(self.nodes, turn)
+
     def node(self, turn: str) -> Node:
         """Return a turn's node. Raises: turn-unknown."""
         try:
@@ -235,7 +256,7 @@ def reads(tree: Tree, node: Node) -> list[str]:
     value = payload(node.record, "reads")
     named = [turn for turn in value if isinstance(turn, str)] if isinstance(value, list) else []
     known = (tree.nodes.get(turn) for turn in dict.fromkeys(named))
-    return [found.id for found in known if found is not None and found.ordinal < node.ordinal]
+    return [found.id for found in known if found is not None and found.seq < node.seq]
 
 
 def readable_reads(tree: Tree, node: Node) -> list[str]:

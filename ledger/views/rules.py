@@ -14,7 +14,7 @@ import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -33,8 +33,8 @@ class Pick:
 
     turns: Iterable[Earlier]
     """Whole turns, the newest first; to be gone through once."""
-    kept: Mapping[int, kinds.Entry] = field(default_factory=dict)
-    """The summaries there are, by place in the log."""
+    kept: Callable[[], Mapping[int, kinds.Entry]] = dict
+    """Gives the summaries there are, by place in the log."""
     foresee: bool = False
     """Whether a summary that is to be made counts as made."""
     summary: Summary | None = None
@@ -165,7 +165,7 @@ class Compacted(Rule):
         """Return the summary that fits, if any does, and the turns after it."""
         turns = list(pick.turns)[::-1]
         most = len(turns) - self.keep_last
-        summary = summaries.fitting(pick.kept, self.name, turns, most)
+        summary = summaries.fitting(pick.kept(), self.name, turns, most)
         rest = turns[len(summary.turns) if summary is not None else 0 :]
         wants = None
         if len(rest) >= self.keep_last + self.every:

@@ -53,7 +53,7 @@ def check(
     Raises: conversation-signature.
     """
     others = {}
-    for version in history.versions(shown.parent) - {program.version}:
+    for version in _shown_versions(history, shown) - {program.version}:
         known = history.programs.get(version)
         fields = None if known is None else kinds.mappings(known.fields, known.seq)
         if fields is not None and fields != program.fields:
@@ -78,6 +78,13 @@ def check(
             differences="; ".join(sorted(how.format(name) for how, name in differences)),
             earlier_without=tuple(sorted(n for _, n in differences)) if acceptable else (),
         )
+
+
+def _shown_versions(history: History, shown: Shown) -> frozenset[str]:
+    """Return the programs of the turns that are shown; where all are, those of the branch, without a walk along it."""
+    if shown.is_whole:
+        return history.versions(shown.parent)
+    return frozenset(turn.program for turn in shown.earlier)
 
 
 _LACKED = "earlier turns lack {}"

@@ -173,10 +173,16 @@ def test_each_kind_continues_the_others():
 def test_where_every_program_fits_the_branch_is_not_walked(monkeypatch):
     """Deciding costs no walk along the branch in the usual case, however long it is."""
     history, parent = branch(*[OLD] * 50, NEW)
-    shown = [history.shown(parent, rule) for rule in (all_turns(), last_turns(3))]
+    shown = history.shown(parent, all_turns())
     monkeypatch.setattr(History, "upward", lambda *_: pytest.fail("walked"))
-    signature.check(history, NEW, shown[0])
-    signature.check(history, OLD, shown[1])
+    signature.check(history, NEW, shown)
+
+
+def test_under_a_window_only_its_turns_are_asked(monkeypatch):
+    """Whatever stands before them on the branch."""
+    history, parent = branch(THINKING, *[OLD] * 5)
+    monkeypatch.setattr(History, "versions", lambda *_: pytest.fail("the branch was asked"))
+    signature.check(history, OLD, history.shown(parent, last_turns(3)))
 
 
 # -- the dumb twin

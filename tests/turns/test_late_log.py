@@ -1,0 +1,177 @@
+"""A long conversation is opened at its end; nothing that anybody asks is answered otherwise for it."""
+
+import asyncio
+import shutil
+import threading
+import warnings
+
+import pytest
+
+import ledger
+from ledger import last_turns
+from ledger.errors import DamageWarning, StoreGone
+from ledger.records import kinds
+from ledger.turns.log import LAST
+from ledger.turns.programs import recorded
+
+AT = "2026-01-01T00:00:00.000000Z"
+TURNS = 700
+"""So many that their records are more than what is read of a long log at first, several times."""
+
+
+class Counting(ledger.FolderStore):
+    """A store that counts how often a log was read from its start."""
+
+    whole = 0
+
+    def scan(self, conversation, after=0):
+        self.whole += not after
+        return super().scan(conversation, after)
+
+
+def echo(message: str) -> str:
+    """Say what was shown."""
+    return " ".join(row["message"] for row in ledger.current().earlier())
+
+
+def write(folder):
+    """Record a line of turns, 1 to 700, the second of which has two branches."""
+    program = recorded({"message": ""}, {"result": ""})
+    records = [kinds.new("program", AT, **program.keys())]
+    for n in range(1, TURNS + 1):
+        parent = None if n == 1 else f"turn-{2 if n == 4 else n - 1}"
+        named = {"turn": f"turn-{n}", "saw": []}
+        records.append(
+            kinds.new(
+                "turn",
+                AT,
+                parent=parent,
+                program=program.version,
+                inputs={"message": f"m{n}"},
+                **named,
+            )
+        )
+        outputs = {"result": f"r{n}"}
+        records.append(kinds.new("ended", AT, state="done", outputs=outputs, attempt=1, **named))
+    with ledger.FolderStore(folder) as store:
+        for start in range(0, len(records), 51):
+            store.append("alex", records[start : start + 51])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("long") / "s"
+    write(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(written, tmp_path):
+    return shutil.copytree(written, tmp_path / "s")
+
+
+def test_what_the_next_turn_needs_is_read_from_the_end(folder):
+    """Under a window, a turn is recorded, or run, or made elsewhere on the branch, and nothing else is read."""
+    assert LAST * 4 < TURNS * 2
+    store = Counting(folder)
+    chat = ledger.open("alex", store=store, context=last_turns(10))
+    chat.record("m701", "r701")
+    assert chat.head.inputs == {"message": "m701"}
+    assert chat.head.result == "r701"
+    assert chat.head.parent.outputs == {"result": "r700"}
+    assert chat.continue_from("turn-690").record("beside", "too").parent.id == "turn-690"
+    assert store.whole == 0
+
+    assert [turn.id for turn in chat.head.saw] == [f"turn-{n}" for n in range(691, 701)]
+    assert store.whole == 0
+    assert (chat.head.ordinal, len(chat.turns), len(chat.all_turns())) == (701, 700, 702)
+    assert store.whole == 1
+
+
+@pytest.mark.parametrize("face", ["blocking", "aio"])
+def test_a_program_runs_on_the_end(folder, face):
+    """Its second turn in a process needs no more than the end; the first may have to look for its program."""
+    ledger.open("alex", echo, store=folder, context=last_turns(3))("first")
+    store = Counting(folder)
+    if face == "aio":
+        chat = ledger.aio.open("alex", echo, store=store, context=last_turns(3))
+        answer = asyncio.run(chat("again"))
+    else:
+        answer = ledger.open("alex", echo, store=store, context=last_turns(3))("again")
+
+    assert answer == "m699 m700 first"
+    assert store.whole == 0
+
+
+def test_it_says_what_the_whole_log_says(folder):
+    """Read from the end and completed, or read from the start: everything is the same."""
+    late = ledger.open("alex", store=folder, context=last_turns(2))
+    late.record("m701", "r701")
+    late.title = "Long"
+    other = ledger.open("alex", store=folder)
+
+    assert late.turn(3).children == []
+    for ask in (
+        lambda chat: [turn.id for turn in chat.turns],
+        lambda chat: [turn.ordinal for turn in chat.heads()],
+        lambda chat: chat.title,
+        lambda chat: str(chat.tree()),
+        lambda chat: chat.lineage(650).explain(),
+        lambda chat: chat.turn("turn-4").parent.id,
+        lambda chat: [turn.id for turn in chat.turn(701).saw],
+    ):
+        assert ask(late) == ask(other)
+
+
+def test_others_append_while_the_rest_is_read(folder):
+    """Threads that ask for the beginning, and one that appends, all on one conversation."""
+    chat = ledger.open("alex", store=folder, context=last_turns(2))
+    start, found = threading.Barrier(4), []
+
+    def ask():
+        head = chat.head
+        start.wait()
+        found.append((chat.turn("turn-1").ordinal, head.ordinal, len(head.parent.parent.children)))
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    start.wait()
+    for n in range(701, 721):
+        chat.record(f"m{n}", f"r{n}")
+    for thread in threads:
+        thread.join()
+
+    assert found == [(1, 700, 1)] * 3
+    assert [turn.ordinal for turn in chat.turns[-20:]] == list(range(701, 721))
+
+
+def test_a_log_that_was_made_anew_meanwhile(folder):
+    """What stood before is gone: who asks for it is told so, once, and goes on with the new log."""
+    chat = ledger.open("alex", store=folder)
+    turn = chat.head
+    other = ledger.FolderStore(folder)
+    other.delete("alex")
+    ledger.open("alex", store=other).record("new", "log")
+
+    with pytest.raises(StoreGone):
+        _ = turn.ordinal
+    assert [turn.inputs for turn in chat.turns] == [{"message": "new"}]
+
+
+def test_damage_is_told_of_when_it_is_met(folder):
+    """Damage that stands before what was read is told of when that is read."""
+    log = folder / "conversations" / "alex.jsonl"
+    data = log.read_bytes()
+    log.write_bytes(data.replace(b'"m300"', b'"m3O0"', 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chat = ledger.open("alex", store=folder, context=last_turns(2))
+        chat.record("m701", "r701")
+    with pytest.warns(DamageWarning, match="record 600"):
+        assert "turn-300" not in [turn.id for turn in chat.all_turns()]
+
+
+def test_a_strict_store_reads_all(folder):
+    """It refuses damage wherever it is, so it cannot leave the beginning unread."""
+    assert ledger.FolderStore(folder, strict=True).scan_ends("alex", 10) is None
