@@ -55,6 +55,52 @@ def opened(store: Any, program: Any, world: FakeWorld) -> Conversation:
     return Conversation(Log(store, "alex"), View("alex", Program(program), world=world))
 
 
+# -- who has it open
+
+
+def shown(message: str) -> str:
+    """Say what was shown."""
+    return " ".join(row["message"] for row in ledger.current().earlier())
+
+
+def test_a_view_that_is_open_forgets_with_the_others(chat, store):
+    """It reads the turn as erased, and its next turn is not shown it: nothing comes back to the disk."""
+    open_before = ledger.open("alex", shown, store=store).continue_from(3)
+    turn = open_before.turn(2)
+    assert CANARY in turn.result
+    chat.forget(2)
+
+    assert open_before("go on") == "one three"
+    assert turn.erased
+    assert [seen.ordinal for seen in open_before.head.saw] == [1, 3]
+    assert CANARY not in str(store.read("alex"))
+
+
+def test_a_turn_forgotten_by_another_process_is_forgotten_here(tmp_path):
+    """The command line forgets; a process that has the conversation open shows nothing of it any more."""
+    store = ledger.FolderStore(tmp_path / "s")
+    chat = ledger.open("alex", shown, store=store)
+    chat.record("one", "1")
+    chat.record(f"two {CANARY}", "2")
+    chat.record("three", "3")
+    command = [
+        sys.executable,
+        "-m",
+        "ledger.cli",
+        "--store",
+        str(tmp_path / "s"),
+        "forget",
+        "alex",
+        "2",
+        "--yes",
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+
+    assert chat("go on") == "one three"
+    assert chat.turn(2).erased
+    assert leaks(tmp_path) == []
+
+
 # -- the turn
 
 

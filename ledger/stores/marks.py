@@ -57,6 +57,7 @@ class Marked:
     _home: Home
     _known: dict[str, lines.Known]
     _strict: bool
+    _check: Callable[[object], None]
     scan: Callable[..., Records[kinds.Recorded]]
     _read: Callable[..., Records[Any]]
 
@@ -77,6 +78,15 @@ class Marked:
             return self._read(conversation, None, reading.nothing).position
         except StoreGone:  # What was known of it is forgotten now.
             return self._read(conversation, None, reading.nothing).position
+
+    def erasures(self, conversation: str) -> str:
+        """Return a text that is another one whenever a turn was erased, or is being."""
+        self._check(conversation)
+        stem, told = os.path.join(self._home.conversations, conversation), ""
+        for ending in (".forgotten", ".erase"):
+            with suppress(OSError):
+                told += ending + _told(os.stat(stem + ending, follow_symlinks=False))
+        return told
 
     def looks(self) -> dict[str, str]:
         """Return how each log looks now, by conversation: also those that hold no record, or cannot be read."""

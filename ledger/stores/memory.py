@@ -100,6 +100,8 @@ class MemoryStore:
         self.events = MemoryEvents()
         """The events of running turns."""
         self._logs: dict[str, _Log] = {}
+        self._erased: dict[str, int] = {}
+        """How often something was erased from each log."""
         self._bell = Bell()
         forks.join(self)
 
@@ -224,6 +226,10 @@ class MemoryStore:
             self._forget_events(turn)
         return report
 
+    def erasures(self, conversation: str) -> str:
+        """Return a text that is another one whenever a turn was erased."""
+        return str(self._erased.get(conversation, ""))
+
     def _forget_events(self, turn: str) -> None:
         with suppress(EventRefused):  # What could be no log's name, has none.
             self.events.remove(turn)
@@ -236,6 +242,7 @@ class MemoryStore:
             data = log.whole()
             plan, report = plans.planned(lines.BytesSource(data), conversation, turn)
             if plan.lines:
+                self._erased[conversation] = self._erased.get(conversation, 0) + 1
                 changed = bytearray(data)
                 for place in plan.lines:
                     changed[place.offset : place.end] = place.part(place.offset, place.end)

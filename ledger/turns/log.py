@@ -112,6 +112,7 @@ class Log:
         self._process = os.getpid()
         self.history = History(conversation)
         self._position: int = 0
+        self._erasures = ""
         self._scan = getattr(self.calls, "scan", self.calls.read)
         self._warned = False
 
@@ -121,6 +122,8 @@ class Log:
         A log that was deleted or replaced meanwhile is read again from its start.
         """
         with self.lock:
+            if self._was_erased_from():  # Looked first, then read.
+                self.history, self._position = History(self.conversation), 0
             history = self.history
             if self._position and not self.moved():
                 return history
@@ -142,6 +145,14 @@ class Log:
             if not self._warned and history.is_damaged:
                 self._warn()
             return history
+
+    def _was_erased_from(self) -> bool:
+        """Say whether a turn was taken out since this was asked last: what was folded of it is to be forgotten."""
+        ask = getattr(self.store, "erasures", None)
+        if ask is None or inspect.iscoroutinefunction(ask):
+            return False
+        before, self._erasures = self._erasures, ask(self.conversation)
+        return bool(before != self._erasures)
 
     def _news(self, history: History) -> tuple[History, Any]:
         """Return what was appended since the last read, and the history to fold it into.
