@@ -204,11 +204,10 @@ class Resumption:
         """Refuse to go on with a turn by writing what it was sent never to write."""
         node = history.node(self.turn)
         if node.ended is None and node.record.redacted and self._view.redact is None:
-            state = history.state(self.turn, now=self._view.world.now())
             reason = (
                 "its texts are redacted before they are recorded: say how, with `redact` of `open`"
             )
-            raise TurnState(turn=self.turn, state=state, reason=reason)
+            raise TurnState(turn=self.turn, state=self._state(history), reason=reason)
 
     def _watch(self, history: History) -> float:
         """Return how long its log has to be watched still."""
