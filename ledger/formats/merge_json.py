@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 _BESIDE_TURNS = frozenset({"entry", "head", "program"})
 _NO_CONTENT = frozenset({"unreadable", "erased"})
-_PLACES = ("seq", "ledger", "shown_entries")
+_PLACES = ("seq", "ledger", "shown_entries", "saw_all")
 """Keys that say where a record stands in its own log, not what it is."""
 
 
@@ -132,6 +132,7 @@ def _content(record: Record) -> str:
 def _moved(record: Record, places: dict[int, int]) -> Record:
     """Return a record without its place; the places it names become those they have here."""
     moved = {key: value for key, value in record.items() if key not in ("seq", "ledger")}
+    moved.pop("saw_all", None)  # Its line may be another here.
     shown = moved.get("shown_entries")
     if isinstance(shown, list):
         moved["shown_entries"] = list(_known(shown, places))

@@ -60,6 +60,7 @@ class Turn(_Common, tag="turn"):
     made_by: Payload = ABSENT
     context: Payload = ABSENT
     saw: Payload = ABSENT
+    saw_all: bool = False
     shown_entries: Payload = ABSENT
     messages: Payload = ABSENT
     source: Payload = ABSENT

@@ -35,7 +35,17 @@ STRUCTURE = frozenset(
         *("turn", "parent", "tree", "root", "call", "site", "invocation", "attempt", "scope"),
         *("program", "version", "name", "program_kind", "module", "signature", "fields", "answer"),
         *("request_id", "request", "reads", "made_by", "context", "changes", "function", "field"),
-        *("saw", "shown_entries", "approve", "remembers", "redacted", "erased", "content", "to"),
+        *(
+            "saw",
+            "saw_all",
+            "shown_entries",
+            "approve",
+            "remembers",
+            "redacted",
+            "erased",
+            "content",
+            "to",
+        ),
         *("holder", "until", "boot", "state", "model", "usage", "seconds", "omitted", "wait"),
         *("id", "effects", "key", "asked", "verdict", "path", "plugin", "entry"),
     )

@@ -133,6 +133,7 @@ def start(
     signature.check(history, program, shown, earlier_without=earlier_without)
     at = times.to_text(now)
     keys = {"saw": shown.saw, "shown_entries": shown.entries or None, **sent.keys()}
+    keys["saw_all"] = shown.is_all or None
     return [
         *_program(history, program, at),
         new("turn", at, program=program.version, **keys),
@@ -331,17 +332,20 @@ def record(
     *,
     program: Described,
     saw: list[dict[str, Any]],
+    saw_all: bool = False,
     entries: list[int] | None = None,
     now: datetime,
 ) -> list[NewRecord]:
     """Record a turn made elsewhere, or by a merge: the turn and its end, in one append.
 
-    Args: entries: the places of the entries that it was shown.
+    Args: saw_all: whether that is every done turn of its line, whole. entries: the places of the entries that it
+    was shown.
     """
     at, what = times.to_text(now), {"saw": saw, "shown_entries": entries or None}
+    told = saw_all or None
     return [
         *_program(history, program, at),
-        new("turn", at, program=program.version, **what, **sent.keys()),
+        new("turn", at, program=program.version, **what, saw_all=told, **sent.keys()),
         new("ended", at, turn=sent.turn, **what, attempt=1, **outcome.keys()),
     ]
 

@@ -112,7 +112,8 @@ class Log:
         self._process = os.getpid()
         self.history = History(conversation)
         self._position: int = 0
-        self._erasures = ""
+        self._erasures: str | None = None
+        """What the store says of turns that were taken out; None: it does not say."""
         self._scan = getattr(self.calls, "scan", self.calls.read)
         self._warned = False
 
@@ -152,7 +153,7 @@ class Log:
         if ask is None or inspect.iscoroutinefunction(ask):
             return False
         before, self._erasures = self._erasures, ask(self.conversation)
-        return bool(before != self._erasures)
+        return before not in (None, self._erasures)
 
     def _news(self, history: History) -> tuple[History, Any]:
         """Return what was appended since the last read, and the history to fold it into.
@@ -164,7 +165,14 @@ class Log:
         if found is None:
             return history, self._scan(self.conversation, self._position)
         complete = partial(self._complete, found.before)
-        return LateHistory(self.conversation, found.before, found.first, complete), found.last
+        late = LateHistory(
+            self.conversation,
+            found.before,
+            found.first,
+            complete,
+            erased_from=self._erasures != "",
+        )
+        return late, found.last
 
     def _complete(self, before: Position, history: LateHistory) -> None:
         """Read a log from its start, for a history that was begun at a place."""

@@ -505,13 +505,11 @@ class Record(Making):
         return self.view.done(history, self._named, reason), None
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
-        entries: list[int] = []
-        if self._saw is None:
-            shown = history.shown(parent, self.view.rule)
-            saw, entries = shown.saw, shown.entries
-        else:
+        if self._saw is not None:
             saw = [{"call": self.view.find(history, turn)} for turn in self._saw]
-        return self.records(history, parent, saw, entries)
+            return self.records(history, parent, saw)
+        shown = history.shown(parent, self.view.rule)
+        return self.records(history, parent, shown.saw, shown.entries, saw_all=shown.is_all)
 
     def records(
         self,
@@ -519,8 +517,10 @@ class Record(Making):
         parent: str | None,
         saw: list[dict[str, Any]],
         entries: list[int] | None = None,
+        *,
+        saw_all: bool = False,
     ) -> list[NewRecord]:
-        """Return its records under a parent. Args: saw, entries: what it was shown, as records have it."""
+        """Return its records under a parent. Args: saw, entries, saw_all: what it was shown, as records have it."""
         self._sent.parent = parent
         return commands.record(
             history,
@@ -528,6 +528,7 @@ class Record(Making):
             self._outcome,
             program=self.program,
             saw=saw,
+            saw_all=saw_all,
             entries=entries,
             now=self.view.world.now(),
         )

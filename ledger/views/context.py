@@ -64,6 +64,11 @@ class Shown:
         return list(self._pick.turns)[::-1]
 
     @property
+    def is_all(self) -> bool:
+        """Whether every turn of the branch is shown as it is: by `all_turns()`, with nothing left out."""
+        return self.rule == Window()
+
+    @property
     def is_whole(self) -> bool:
         """Whether the rule shows every turn of the branch, and need not be asked which."""
         return isinstance(self.rule, Window) and self.rule.last is None
@@ -104,7 +109,8 @@ class Shown:
         for node in _line(self._tree, self._newest):
             named.append(_entry(node, rule))
             before = _before(self._tree, node.id)
-            if before is not None and _saw_line(self._tree, rule, node.id, before):
+            told = self.is_all and self._tree.takes_their_word and node.record.saw_all
+            if before is not None and (told or _saw_line(self._tree, rule, node.id, before)):
                 return [{"saw_of": node.id}, *reversed(named)]
         return named[::-1]
 

@@ -44,7 +44,8 @@ class LateHistory(History):
     """A history known from a place on. It becomes a `History` when it is asked for what stands before.
 
     Args: before: how many records stand before the first that will be folded. beginning: records of the log's
-    beginning: their programs are known. complete: reads the log from its start, and has `become` make this whole.
+    beginning: their programs are known. erased_from: whether turns were taken out, so that what a turn says it was
+    shown may be more than there is now. complete: reads the log from its start, and has `become` make this whole.
     """
 
     def __init__(
@@ -53,8 +54,11 @@ class LateHistory(History):
         before: int,
         beginning: Iterable[kinds.Recorded],
         complete: Callable[[LateHistory], None],
+        *,
+        erased_from: bool = False,
     ) -> None:
         super().__init__(conversation)
+        self.takes_their_word = not erased_from
         self.position = before
         self.nodes = _Known(self, "nodes")
         self.programs = _Known(self, "programs")

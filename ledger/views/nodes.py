@@ -192,6 +192,8 @@ class Tree:
         self.annotated: dict[str | None, list[kinds.Entry]] = {}
         """The entries that are ratings and labels, by the turn they are of (None: of the conversation), in log
         order."""
+        self.takes_their_word = False
+        """Whether turns that say so (`saw_all`) saw all of their line: where the log is not known from its start."""
         self.proven: dict[Any, dict[str, str | None]] = {}
         """What `context` has proven, by rule. The fold empties it when that may have changed."""
 

@@ -175,3 +175,47 @@ def test_damage_is_told_of_when_it_is_met(folder):
 def test_a_strict_store_reads_all(folder):
     """It refuses damage wherever it is, so it cannot leave the beginning unread."""
     assert ledger.FolderStore(folder, strict=True).scan_ends("alex", 10) is None
+
+
+@pytest.fixture(scope="module")
+def shown_all():
+    """The bytes of a log whose turns were shown all of their line, and say so."""
+    store = ledger.MemoryStore()
+    chat = ledger.open("alex", store=store)
+    for n in range(1, TURNS + 1):
+        chat.record(f"m{n}", f"r{n}")
+    return store.raw("alex")
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_turn_that_is_shown_all_goes_on_from_the_one_before(shown_all, tmp_path, forgotten):
+    """What it was shown is said by the turn before, as long as nothing was taken out; else the log is read."""
+    store = Counting(tmp_path)
+    store.adopt("alex", shown_all)
+    if forgotten:
+        ledger.open("alex", store=tmp_path).forget(3)
+    turn = ledger.open("alex", store=store).record("next", "turn")
+
+    assert store.whole == forgotten
+    line = [n for n in range(1, TURNS + 1) if not (forgotten and n == 3)]
+    assert [seen.ordinal for seen in turn.saw] == line
+    again = ledger.open("alex", store=tmp_path).turn(turn.id)
+    assert [seen.ordinal for seen in again.saw] == line
+
+
+def test_what_turns_say_of_themselves_is_not_taken_elsewhere(shown_all, tmp_path):
+    """Turns that are brought into another conversation's log do not say it there: their line may be another."""
+    source, target = ledger.FolderStore(tmp_path / "a"), ledger.FolderStore(tmp_path / "b")
+    source.adopt("alex", shown_all)
+    exported = tmp_path / "alex.json"
+    exported.write_bytes(ledger.export_json(ledger.open("alex", store=source)))
+    ledger.import_conversations(exported, store=target)
+    chat = ledger.open("alex", store=target)
+    chat.continue_from(5).record("mine", "own")
+    ledger.open("alex", store=source).record("theirs", "later")
+    exported.write_bytes(ledger.export_json(ledger.open("alex", store=source)))
+    ledger.import_conversations(exported, store=target)
+
+    added = [r for r in target.read("alex") if r.get("inputs") == {"message": "theirs"}]
+    assert len(added) == 1
+    assert "saw_all" not in added[0]
