@@ -29,6 +29,7 @@ from ledger.stores.home import Home
 
 _TRIES = 8
 """How often a log is read whose end is being written in that very moment."""
+_CHUNK = 1 << 20
 _TELLING = {names.LOG: 0, ".forgotten": 1, ".erase": 2}
 """The files of a conversation that tell whether its log changed, by their places in a look."""
 
@@ -71,6 +72,19 @@ class Marked:
         with files.naming(log.data), files.Descriptor(log.data, os.O_RDONLY) as file:
             first = handout.shallow(lambda: reading.beginning(log, file))
         return Ends(first, place, last_ones)
+
+    def mentions(self, conversation: str, text: bytes) -> bool:
+        """Say whether some bytes stand anywhere in a log, in whatever line. Looks at bytes, so it is quick."""
+        log = self._home.log(conversation)
+        if not os.path.lexists(log.data):
+            return False
+        offset, end = 0, b""
+        with files.naming(log.data), files.Descriptor(log.data, os.O_RDONLY) as file:
+            while chunk := log.files.read(file.number, _CHUNK, offset):
+                if text in end + chunk:
+                    return True
+                offset, end = offset + len(chunk), (end + chunk)[-len(text) :]
+        return False
 
     def read_end(self, conversation: str) -> Position:
         """Return the position of the end, reading what was appended since it was last known, or the last lines."""

@@ -171,8 +171,13 @@ class Log:
             found.first,
             complete,
             erased_from=self._erasures != "",
+            mentions=self._mentions(),
         )
         return late, found.last
+
+    def _mentions(self) -> Callable[[bytes], bool] | None:
+        ask = getattr(self.calls, "mentions", None)
+        return partial(ask, self.conversation) if callable(ask) else None
 
     def _complete(self, before: Position, history: LateHistory) -> None:
         """Read a log from its start, for a history that was begun at a place."""

@@ -15,6 +15,7 @@ history keeps the first), and that a program's record stands before the turns th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -23,6 +24,9 @@ from ledger.views.history import FOLDS, Fold, History
 from ledger.views.nodes import CLEARED, Node
 
 V = TypeVar("V")
+
+_PLAIN = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
+"""What every writer of JSON spells in the same way."""
 
 _OF_THE_WHOLE = frozenset(
     {
@@ -44,8 +48,9 @@ class LateHistory(History):
     """A history known from a place on. It becomes a `History` when it is asked for what stands before.
 
     Args: before: how many records stand before the first that will be folded. beginning: records of the log's
-    beginning: their programs are known. erased_from: whether turns were taken out, so that what a turn says it was
-    shown may be more than there is now. complete: reads the log from its start, and has `become` make this whole.
+    beginning: their programs are known. complete: reads the log from its start, and has `become` make this whole.
+    erased_from: whether turns were taken out, so that what a turn says it was shown may be more than there is now.
+    mentions: says whether bytes stand anywhere in the log.
     """
 
     def __init__(
@@ -56,8 +61,10 @@ class LateHistory(History):
         complete: Callable[[LateHistory], None],
         *,
         erased_from: bool = False,
+        mentions: Callable[[bytes], bool] | None = None,
     ) -> None:
         super().__init__(conversation)
+        self._mentions = mentions
         self.takes_their_word = not erased_from
         self.position = before
         self.nodes = _Known(self, "nodes")
@@ -94,6 +101,13 @@ class LateHistory(History):
     def is_damaged(self) -> bool:
         """Whether something of what is known could not be handed out."""
         return self.meets_damage
+
+    def request(self, request_id: str) -> str | None:
+        """Return the first turn that was sent under a request id. A log that does not name it has none."""
+        if self._mentions is not None and _PLAIN.fullmatch(request_id):
+            named = self._mentions(f'"{request_id}"'.encode())
+            return super().request(request_id) if named else None
+        return super().request(request_id)
 
     def has_program(self, version: str) -> bool:
         """Say whether a program's record stands in the log: it does before each turn that was made by it."""

@@ -11,6 +11,7 @@ import ledger
 from ledger import last_turns
 from ledger.errors import DamageWarning, StoreGone
 from ledger.records import kinds
+from ledger.stores import marks
 from ledger.turns.log import LAST
 from ledger.turns.programs import recorded
 
@@ -219,3 +220,28 @@ def test_what_turns_say_of_themselves_is_not_taken_elsewhere(shown_all, tmp_path
     added = [r for r in target.read("alex") if r.get("inputs") == {"message": "theirs"}]
     assert len(added) == 1
     assert "saw_all" not in added[0]
+
+
+def test_a_request_that_nobody_sent_needs_no_reading(folder):
+    """Where the log does not name its id there is no such turn; where it does, or may, the log is read."""
+    ledger.open("alex", echo, store=folder, context=last_turns(1))("once", request_id="r-1")
+    store = Counting(folder)
+    chat = ledger.open("alex", echo, store=store, context=last_turns(1))
+    assert chat("first", request_id="r-2") == "once"
+    assert store.whole == 0
+
+    assert chat.send("first", request_id="r-2").request_id == "r-2"
+    assert store.whole == 1
+    odd = ledger.open("alex", echo, store=Counting(folder), context=last_turns(1))
+    assert odd.send("odd", request_id="ü/1").id == odd.send("odd", request_id="ü/1").id
+
+
+def test_bytes_are_found_wherever_they_lie(tmp_path, monkeypatch):
+    """Also across the pieces in which a log is looked at; not in another conversation's."""
+    monkeypatch.setattr(marks, "_CHUNK", 7)
+    store = ledger.FolderStore(tmp_path)
+    ledger.open("a", store=store).record("needle in it", "x")
+    ledger.open("b", store=store).record("y", "x")
+    assert store.mentions("a", b"needle")
+    assert not store.mentions("b", b"needle")
+    assert not store.mentions("c", b"needle")
