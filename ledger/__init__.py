@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ledger.memories import memory
     from ledger.opening import open
     from ledger.recovery import resume_all
+    from ledger.sources.copying import copy_conversations
     from ledger.sources.exporting import Export, export, export_json, export_markdown
     from ledger.sources.importing import import_conversations
     from ledger.sources.parquet import write_parquet
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ledger.stores.base import Position, Store
     from ledger.stores.folder import FolderStore
     from ledger.stores.memory import MemoryStore
+    from ledger.stores.sql import SQLStore
     from ledger.stream import Stream
     from ledger.turn import Turn
     from ledger.turns.attachments import Attachment
@@ -65,6 +67,7 @@ _PLACES = {
     "Position": "ledger.stores.base",
     "Rating": "ledger.views",
     "Receipt": "ledger.turns.receipts",
+    "SQLStore": "ledger.stores.sql",
     "Store": "ledger.stores.base",
     "Stream": "ledger.stream",
     "Turn": "ledger.turn",
@@ -72,6 +75,7 @@ _PLACES = {
     "all_turns": "ledger.views",
     "catalog": "ledger.catalog",
     "compacted": "ledger.views",
+    "copy_conversations": "ledger.sources.copying",
     "current": "ledger.turns.current",
     "drain": "ledger.turns.running",
     "errors": "ledger.errors",
@@ -109,6 +113,7 @@ __all__ = [
     "Position",
     "Rating",
     "Receipt",
+    "SQLStore",
     "Store",
     "Stream",
     "Turn",
@@ -117,6 +122,7 @@ __all__ = [
     "all_turns",
     "catalog",
     "compacted",
+    "copy_conversations",
     "current",
     "drain",
     "errors",

@@ -15,7 +15,7 @@ from ledger.turns.helping import Remembering
 from ledger.turns.judging import judge_for
 from ledger.turns.log import Log
 from ledger.turns.view import View
-from ledger.turns.world import SYSTEM
+from ledger.turns.world import SYSTEM, world_of
 from ledger.views import Rule, rules
 from ledger.views.place import Sends
 from ledger.views.rules import Chooser
@@ -39,7 +39,7 @@ def open(
 
     Args: id: 1 to 200 letters, digits, `.`, `_`, `-`; None: a new one. program: a callable whose
     parameters are the inputs and whose return value is the answer; None: a ledger to read and
-    record into. store: None: this process's memory; a folder; or a store. context: which earlier
+    record into. store: None: this process's memory; a folder; the URL of a database; or a store. context: which earlier
     turns the next turn is shown: `all_turns()`, `last_turns(n)`, `within(...)`, `only(...)`,
     `compacted(...)`, a `pipeline(...)` of them, or a function of earlier turns that gives those to show.
     sends: what a send does while the turn before it runs: `queue` waits, `refuse` raises
@@ -71,6 +71,7 @@ def open(
         answering.check_sendable()
     masking = redacting.of(redact)
     log = Log(store_for(store), name, masking)
+    world = world_of(log.store)
     view = View(
         name,
         answering,
@@ -78,7 +79,8 @@ def open(
         sends=sends,
         settings=settings,
         earlier_without=earlier_without,
-        judge=judge_for(log, SYSTEM),
+        world=world,
+        judge=judge_for(log, world),
         approve=approve,
         remembering=Remembering.of(remembers or {}),
         redact=masking,

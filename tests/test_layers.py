@@ -74,7 +74,9 @@ HOMES = {
     "filelock": ["stores.locks"],
     "msgspec": ["*"],
     "portalocker": ["stores.locks"],
+    "psycopg": ["stores.sql.*"],
     "rich": ["cli", "cli.*"],
+    "sqlalchemy": ["stores.sql.*"],
     "typer": ["cli", "cli.*"],
 }
 OPTIONAL_HOMES = ["adapters.*", "testing", "testing.*"]

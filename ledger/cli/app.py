@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 import warnings
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from ledger.cli import (
     asking,
     attaching,
     comparing,
+    copying,
     exporting,
     finding,
     noting,
@@ -30,6 +30,7 @@ from ledger.cli.output import (
     default_store,
     fail,
     finish,
+    named_store,
     tell,
     warn,
 )
@@ -62,9 +63,9 @@ def _options(
         str | None,
         typer.Option(
             "--store",
-            metavar="DIR",
-            help="The folder of the store. Default: $TURN_LEDGER_STORE, else turn-ledger under "
-            "$XDG_DATA_HOME (~/.local/share).",
+            metavar="DIR|URL",
+            help="The store: a folder, or the URL of a database. Default: $TURN_LEDGER_STORE, else "
+            "turn-ledger under $XDG_DATA_HOME (~/.local/share).",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +75,7 @@ def _options(
 ) -> None:
     if store == "":
         raise typer.BadParameter("--store is given without a folder")
-    context.obj = Path(store).expanduser() if store is not None else default_store()
+    context.obj = named_store(store) if store is not None else default_store()
 
 
 finding.add_to(app)
@@ -84,6 +85,7 @@ attaching.add_to(app)
 exporting.add_to(app)
 writing.add_to(app)
 noting.add_to(app)
+copying.add_to(app)
 running.add_to(app)
 asking.add_to(app)
 resuming.add_to(app)

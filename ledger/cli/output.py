@@ -26,8 +26,10 @@ from ledger.errors import (
 )
 from ledger.opening import open as open_conversation
 from ledger.records import values
+from ledger.sources.copying import place_of
 from ledger.sources.new_file import new_file
 from ledger.stores.folder import FolderStore
+from ledger.stores.resolve import is_url, store_for
 from ledger.stores.verify import Report
 from ledger.turn import Turn
 from ledger.turns.attachments import plain
@@ -94,11 +96,16 @@ def _note(line: str | dict[str, Any]) -> None:
         print(line if isinstance(line, str) else json.dumps(line), file=sys.stderr)
 
 
-def default_store() -> Path:
-    """Return the folder of the store: TURN_LEDGER_STORE, else under XDG_DATA_HOME."""
+def named_store(named: str) -> Path | str:
+    """Return the store that a text names: a folder, or the URL of a database."""
+    return named if is_url(named) else Path(named).expanduser()
+
+
+def default_store() -> Path | str:
+    """Return the store: that of TURN_LEDGER_STORE, else the folder under XDG_DATA_HOME."""
     named = os.environ.get("TURN_LEDGER_STORE")
     if named:
-        return Path(named).expanduser()
+        return named_store(named)
     data = os.environ.get("XDG_DATA_HOME", "")
     above = Path(data) if os.path.isabs(data) else Path("~/.local/share").expanduser()
     return above / "turn-ledger"
@@ -127,9 +134,26 @@ def _message(error: LedgerError) -> str:
     return error.message()
 
 
-def store_of(context: typer.Context) -> FolderStore:
-    """Return the store that the command line names."""
-    return FolderStore(context.obj)
+def store_of(context: typer.Context) -> Any:
+    """Return the store that the command line names, a folder's or a database's."""
+    return opened_store(context.obj)
+
+
+def opened_store(named: Path | str) -> Any:
+    """Return the store of a folder or a URL. Raises: typer.BadParameter: it names none."""
+    if not is_url(named):
+        return FolderStore(named)
+    try:
+        return store_for(named)
+    except (ValueError, ModuleNotFoundError) as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def folder_of(context: typer.Context) -> Path:
+    """Return the folder of the store. Raises: typer.BadParameter: it is in a database."""
+    if is_url(context.obj):
+        raise typer.BadParameter("the store is in a database, and this is done with a folder")
+    return Path(context.obj)
 
 
 def opened(context: typer.Context, id: str) -> Conversation:
@@ -146,25 +170,26 @@ def conversation(context: typer.Context, id: str) -> Conversation:
     return open_conversation(whole_id(store, id), store=store)
 
 
-def whole_id(store: FolderStore, id: str) -> str:
+def whole_id(store: Any, id: str) -> str:
     """Return the id of a conversation that must be there, given it or a beginning only it has.
 
     Raises: conversation-unknown.
     """
     if store.read_end(id):
         return id
-    begin = [name for name in store.conversations() if name.startswith(id)]
+    begin: list[str] = [name for name in store.conversations() if name.startswith(id)]
     if len(begin) != 1:
-        raise ConversationUnknown(conversation=id, where=str(store.folder), like=len(begin))
+        raise ConversationUnknown(conversation=id, where=place_of(store), like=len(begin))
     return begin[0]
 
 
 def complete_id(context: typer.Context, incomplete: str) -> list[str]:
     """Return the ids of the store that begin so, for the shell's completion."""
     try:
-        store = FolderStore(context.find_root().params.get("store") or default_store())
+        named = context.find_root().params.get("store")
+        store = opened_store(named_store(named) if named else default_store())
         return [name for name in store.conversations() if name.startswith(incomplete)]
-    except LedgerError:
+    except (LedgerError, typer.BadParameter):
         return []
 
 
@@ -192,9 +217,9 @@ def of_each(names: list[str], work: Callable[[str], T], *, as_json: bool) -> tup
     return done, code
 
 
-def name_foreign_files(store: FolderStore, *, as_json: bool) -> None:
+def name_foreign_files(store: Any, *, as_json: bool) -> None:
     """Say on stderr what in the folder belongs to no conversation."""
-    for name in store.foreign_files():
+    for name in store.foreign_files() if isinstance(store, FolderStore) else ():
         warn(f"passed over {name!r}: it belongs to no conversation", as_json=as_json)
 
 

@@ -14,6 +14,7 @@ from ledger.cli.output import (
     Json,
     TurnName,
     conversation,
+    folder_of,
     heading,
     name_foreign_files,
     named,
@@ -26,6 +27,7 @@ from ledger.cli.output import (
     turn_text,
     width,
 )
+from ledger.sources.copying import place_of
 from ledger.stores.doctor import examine
 from ledger.turn import Turn
 from ledger.turns.attachments import plain
@@ -173,7 +175,7 @@ def verify(
         for report in reports:
             say(printable(report_text(report), lines=True))
         if not reports and not code:
-            say(printable(f"no conversations in {context.obj}"))
+            say(printable(f"no conversations in {place_of(store)}"))
     if code:
         raise typer.Exit(code)
     if any(report.damaged for report in reports):
@@ -191,7 +193,7 @@ def doctor(
 
     Example: turn-ledger doctor /mnt/shared/chats
     """
-    found = examine(folder if folder is not None else context.obj)
+    found = examine(folder if folder is not None else folder_of(context))
     if as_json:
         say_json({**msgspec.to_builtins(found), "ok": found.ok})
     else:

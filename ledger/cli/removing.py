@@ -20,6 +20,7 @@ from ledger.cli.output import (
     store_of,
 )
 from ledger.errors import ConversationUnknown
+from ledger.sources.copying import place_of
 from ledger.stores.base import Deleted
 from ledger.views.text import printable
 
@@ -65,7 +66,7 @@ def delete(context: typer.Context, id: Id, yes: Yes = False, as_json: Json = Fal
         _agree(f"delete conversation {id}", yes)
     report = store.delete(id)
     if not there and not report:
-        raise ConversationUnknown(conversation=id, where=str(context.obj))
+        raise ConversationUnknown(conversation=id, where=place_of(store))
     if as_json:
         say_json(msgspec.to_builtins(report))
     else:

@@ -17,6 +17,7 @@ from ledger.cli.output import (
     Id,
     Json,
     conversation,
+    folder_of,
     named,
     opened,
     read_text,
@@ -35,6 +36,7 @@ from ledger.errors import ImportInvalid
 from ledger.records import messages
 from ledger.sources.exporting import log_of
 from ledger.sources.importing import import_conversations
+from ledger.stores.folder import FolderStore
 from ledger.stores.repairing import Repaired
 from ledger.turn import Turn
 from ledger.turns.attachments import Attachment
@@ -228,7 +230,7 @@ def repair(
     """
     if undo and (copy is not None or dry_run):
         raise typer.BadParameter("--undo goes alone")
-    store = store_of(context)
+    store = FolderStore(folder_of(context))
     name = whole_id(store, id)
     if undo:
         done = store.undo_repair(name)

@@ -64,6 +64,11 @@ class Change(msgspec.Struct, frozen=True):
         return self.text.encode().ljust(self.length)
 
 
+def named(changes: Iterable[Change]) -> list[str]:
+    """Return the attachments that erased lines named, each once."""
+    return list(dict.fromkeys(sha256 for change in changes for sha256 in change.attachments))
+
+
 class Eraser:
     """Goes through a log from its start and says what each line becomes when a turn is erased.
 

@@ -3,7 +3,8 @@
 A store keeps each conversation as an ordered list of records and never changes one. It does not know
 what records mean. Other people's objects with these two methods are stores too, blocking or with
 coroutines; ours also have `scan`, `looks`, `since`, `wait`, `conversations`, `delete`, `durability`,
-`persistent`, `events`, `hold`, `is_dead`.
+`persistent`, `events`, `hold`, `is_dead`. A store that many machines share may have `now`: then its clock
+decides about leases.
 """
 
 from __future__ import annotations
@@ -57,6 +58,12 @@ def conflict(conversation: str, expect: int, found: int) -> StoreConflict:
     return StoreConflict(conversation=conversation, expected=int(expect), found=int(found))
 
 
+def check_expected(conversation: str, expect: int | None, found: Position) -> None:
+    """Refuse a position that is not the one that is found. Raises: store-conflict."""
+    if expect is not None and not agrees(expect, found):
+        raise conflict(conversation, expect, found)
+
+
 class Records(list[T]):
     """The records a read gave, in order, and the position after the last of them."""
 
@@ -94,6 +101,16 @@ class Ends(NamedTuple):
 
 FEW = 4
 """A conversation of up to this many times the records that are asked for is not long."""
+
+
+class Fed(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that a store's feed gave."""
+
+    position: str
+    """Where the feed goes on after it: `feed(after=position)`."""
+    conversation: str
+    record: dict[str, Any]
+    """As `read` gives it."""
 
 
 # -- what was removed ------------------------------------------------------------------------------

@@ -24,7 +24,10 @@ from typing import BinaryIO, Protocol
 from ledger.errors import AttachmentMissing, StoreCorrupt
 from ledger.stores import files
 
-_CHUNK = 1 << 20
+CHUNK = 1 << 20
+"""How many bytes are read or written at once."""
+PIECE_S = 86_400.0
+"""How long nothing was written to a piece that nobody writes any more."""
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
@@ -65,7 +68,7 @@ class MemoryBlobs:
 
     def put(self, content: bytes | BinaryIO) -> tuple[str, int]:
         """Keep bytes. Returns: their SHA-256 and their size."""
-        data = b"".join(_chunks(content))
+        data = b"".join(chunks(content))
         sha256 = hashlib.sha256(data).hexdigest()
         self._bytes[sha256] = data
         self._removed.discard(sha256)
@@ -76,7 +79,7 @@ class MemoryBlobs:
         try:
             return self._bytes[sha256]
         except KeyError:
-            raise _missing(sha256) from None
+            raise missing(sha256) from None
 
     def open(self, sha256: str) -> BinaryIO:
         """Return the bytes as a stream."""
@@ -150,7 +153,7 @@ class FolderBlobs:
     def _write(self, path: str, content: bytes | BinaryIO) -> tuple[str, int]:
         digest, size = hashlib.sha256(), 0
         with files.Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
-            for chunk in _chunks(content):
+            for chunk in chunks(content):
                 digest.update(chunk)
                 view = memoryview(chunk)
                 while view:
@@ -171,22 +174,22 @@ class FolderBlobs:
         Raises: attachment-missing; and when the end is reached, store-corrupt: they are other bytes
         now, and what was read is not to be used.
         """
-        if not _NAME.fullmatch(sha256):
-            raise _missing(sha256)
+        if not is_name(sha256):
+            raise missing(sha256)
         path = self._path(sha256)
         self._check_trusted(os.path.dirname(path))
         try:
             file = files.Descriptor(path, os.O_RDONLY)
-            stream = io.BufferedReader(_Checked(file, sha256, self._calls), _CHUNK)
+            stream = io.BufferedReader(_Checked(file, sha256, self._calls), CHUNK)
         except FileNotFoundError:
-            raise _missing(sha256) from None
+            raise missing(sha256) from None
         self._seen.add(sha256)
         return stream
 
     def has(self, sha256: str) -> bool:
         """Say whether there is a file under this name. Not promised: that its bytes are right."""
         path = self._path(sha256)
-        named = bool(_NAME.fullmatch(sha256))
+        named = is_name(sha256)
         there = named and os.path.isfile(path) and not os.path.islink(path)
         if there:
             self._seen.add(sha256)
@@ -228,9 +231,9 @@ class FolderBlobs:
                 with suppress(FileNotFoundError):
                     if entry.is_dir(follow_symlinks=False):
                         found += [e.name for e in os.scandir(entry) if _is_old(e, than_s)]
-                    elif entry.name.startswith("new-") and _is_old(entry, max(than_s, _PIECE_S)):
+                    elif entry.name.startswith("new-") and _is_old(entry, max(than_s, PIECE_S)):
                         self._calls.remove(entry.path)
-        return sorted(name for name in found if _NAME.fullmatch(name))
+        return sorted(name for name in found if is_name(name))
 
     def _check_trusted(self, *shelf: str) -> None:
         """Refuse folders that are links, or that others may change. Raises: store-link, store-denied."""
@@ -240,10 +243,6 @@ class FolderBlobs:
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], sha256)
-
-
-_PIECE_S = 86_400.0
-"""How long nothing was written to a piece that nobody writes any more."""
 
 
 def _is_old(entry: os.DirEntry[str], than_s: float) -> bool:
@@ -294,14 +293,21 @@ class _Checked(io.RawIOBase):
         super().close()
 
 
-def _chunks(content: bytes | BinaryIO) -> Iterator[bytes]:
+def is_name(sha256: str) -> bool:
+    """Say whether a text is a SHA-256 as attachments are named by it."""
+    return bool(_NAME.fullmatch(sha256))
+
+
+def chunks(content: bytes | BinaryIO) -> Iterator[bytes]:
+    """Yield what is to be kept in pieces."""
     if isinstance(content, bytes | bytearray | memoryview):
         yield bytes(content)
         return
-    while chunk := content.read(_CHUNK):
+    while chunk := content.read(CHUNK):
         yield chunk
 
 
-def _missing(sha256: str) -> AttachmentMissing:
+def missing(sha256: str) -> AttachmentMissing:
+    """Return the error to raise for an attachment that is not there."""
     shown = sha256 if len(sha256) <= 64 else sha256[:61] + "..."
     return AttachmentMissing(sha256=shown)

@@ -18,15 +18,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 from ledger.errors import StoreIO, StoreLink
 from ledger.records import events as rules
 from ledger.records.events import Event
 from ledger.stores import files, lines, locks
 from ledger.stores.events import EventLogs, Log
+
+T = TypeVar("T")
 
 ENDINGS = (".jsonl", ".lock", ".writer", ".writer.tmp")
 """Of the files of one log."""
@@ -138,14 +140,14 @@ class FolderEvents(EventLogs):
     def __repr__(self) -> str:
         return f"FolderEvents({self.folder!r})"
 
-    def _reading(self, tree: str) -> AbstractContextManager[Log]:
+    def _look(self, tree: str, work: Callable[[Log], T]) -> T:
         self._check_trusted()
-        return self._log(tree, os.O_RDONLY)
+        with self._log(tree, os.O_RDONLY) as log:
+            return work(log)
 
-    @contextmanager
-    def _changing(self, tree: str) -> Iterator[Log]:
+    def _change(self, tree: str, work: Callable[[Log], T]) -> T:
         with self._locked(tree), self._log(tree, os.O_RDWR) as log:
-            yield log
+            return work(log)
 
     def _extend(self, tree: str, batch: list[Any]) -> list[Event]:
         if not os.path.lexists(self._stem(tree) + ".jsonl"):

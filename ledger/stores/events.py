@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
 
 from ledger.records import events as rules
 from ledger.records.events import Answer, Event, Place
 from ledger.stores import forks, handout, waking
+
+T = TypeVar("T")
 
 
 class Log(Protocol):
@@ -31,20 +32,30 @@ class Log(Protocol):
         """Note the writer number that is given now."""
 
 
+class Waits(Protocol):
+    """Who waits for a log to grow."""
+
+    def wait(self, tree: str, moved: Callable[[], bool], timeout: float, /) -> bool:
+        """Block until `moved` says so, or `timeout` seconds passed. Returns: whether it moved."""
+
+    def wake(self, tree: str, /) -> None:
+        """Have those who wait for a log look now."""
+
+
 class EventLogs(ABC):
     """What both kinds are: the rules, asked about a log that is held still."""
 
     def __init__(self) -> None:
-        self._waiters = waking.Waiters()
+        self._waiters: Waits = waking.Waiters()
         forks.join(self)
 
     @abstractmethod
-    def _reading(self, tree: str) -> AbstractContextManager[Log]:
-        """Give a log to read."""
+    def _look(self, tree: str, work: Callable[[Log], T]) -> T:
+        """Do work with a log to read."""
 
     @abstractmethod
-    def _changing(self, tree: str) -> AbstractContextManager[Log]:
-        """Give a log that nobody else changes meanwhile."""
+    def _change(self, tree: str, work: Callable[[Log], T]) -> T:
+        """Do work with a log that nobody else changes meanwhile; nothing of it counts when it raises."""
 
     def append(self, event: Mapping[str, Any]) -> Answer:
         """Add an event at the end of its tree's log; see `extend`."""
@@ -72,11 +83,13 @@ class EventLogs(ABC):
         return "kept"
 
     def _extend(self, tree: str, batch: list[Any]) -> list[Event]:
-        with self._changing(tree) as log:
+        def extend(log: Log) -> list[Event]:
             new = rules.fresh(batch, tree, log.newest, log.writer())
             if new:
                 log.add(b"".join(map(rules.line, new)))
             return new
+
+        return self._change(tree, extend)
 
     def claim(self, tree: str) -> dict[str, Any]:
         """Give a later writer its number, and refuse every earlier one from now on.
@@ -88,11 +101,13 @@ class EventLogs(ABC):
         return handout.with_room(lambda: self._claim(tree))
 
     def _claim(self, tree: str) -> dict[str, Any]:
-        with self._changing(tree) as log:
+        def claim(log: Log) -> dict[str, Any]:
             last = rules.check_claim(tree, handout.shallow(lambda: next(log.newest(), None)))
             writer = log.writer() + 1
             log.hand_to(writer)
-        return {"writer": writer, "after": rules.position(last)}
+            return {"writer": writer, "after": rules.position(last)}
+
+        return self._change(tree, claim)
 
     def read(self, tree: str, after: Place | None = None) -> list[Event]:
         """Return the events after a place, in order, as fresh dicts; None: all. Never waits for a writer.
@@ -100,8 +115,9 @@ class EventLogs(ABC):
         Raises: event-unknown: the log has no event there; read from the beginning.
         """
         rules.check_tree(tree)
-        with self._reading(tree) as log:
-            return handout.shallow(lambda: rules.beyond(after, tree, log.newest()))
+        return self._look(
+            tree, lambda log: handout.shallow(lambda: rules.beyond(after, tree, log.newest()))
+        )
 
     def wait(self, tree: str, after: Place | None, timeout: float) -> bool:
         """Block until there is an event after a place, or `timeout` seconds passed. Returns: whether.
@@ -121,8 +137,7 @@ class EventLogs(ABC):
         return rules.finished(self._last(rules.check_tree(tree)))
 
     def _last(self, tree: str) -> Event | None:
-        with self._reading(tree) as log:
-            return handout.shallow(lambda: next(log.newest(), None))
+        return self._look(tree, lambda log: handout.shallow(lambda: next(log.newest(), None)))
 
     @abstractmethod
     def remove(self, tree: str) -> bool:
@@ -176,17 +191,16 @@ class MemoryEvents(EventLogs):
         self._lock = threading.Lock()
         super().__init__()
 
-    @contextmanager
-    def _reading(self, tree: str) -> Iterator[Log]:
-        yield self._logs.get(tree) or _MemoryLog(tree)
+    def _look(self, tree: str, work: Callable[[Log], T]) -> T:
+        return work(self._logs.get(tree) or _MemoryLog(tree))
 
-    @contextmanager
-    def _changing(self, tree: str) -> Iterator[Log]:
+    def _change(self, tree: str, work: Callable[[Log], T]) -> T:
         with self._lock:
             log = self._logs.get(tree) or _MemoryLog(tree)
-            yield log
+            done = work(log)
             if log.lines:
                 self._logs[tree] = log
+            return done
 
     def remove(self, tree: str) -> bool:
         """Remove a log. Returns: whether there was one."""

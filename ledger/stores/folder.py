@@ -25,7 +25,6 @@ from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from ledger.errors import (
-    AttachmentMissing,
     LedgerError,
     StoreCorrupt,
     StoreFailure,
@@ -50,6 +49,7 @@ from ledger.stores import (
     reading,
     removing,
     repairing,
+    sweeping,
     waking,
     whole,
 )
@@ -60,6 +60,7 @@ from ledger.stores.base import (
     Position,
     Records,
     agrees,
+    check_expected,
     conflict,
 )
 from ledger.stores.holders import Holders
@@ -155,8 +156,7 @@ class FolderStore(Marked):
         bodies = handout.shallow(lambda: [codec.body(record) for record in records])
         if not bodies:
             position = self.read_end(conversation)
-            if expect is not None and not agrees(expect, position):
-                raise conflict(conversation, expect, position)
+            check_expected(conversation, expect, position)
             if position:
                 self._flush(conversation)
             return position
@@ -187,19 +187,11 @@ class FolderStore(Marked):
             self._home.check_case(conversation)
             self._settle(log, deadline)
             if named:
-                with self._keep(named, deadline), self._data(log, deadline, expect) as file:
+                kept = sweeping.keep(named, self.blobs, self._home.sweeping, deadline)
+                with kept, self._data(log, deadline, expect) as file:
                     return self._append_locked(log, file, bodies, expect)
             with self._data(log, deadline, expect) as file:
                 return self._append_locked(log, file, bodies, expect)
-
-    def _keep(self, attachments: set[str], deadline: float) -> locks.LockedFile:
-        """Let nobody remove attachments while a record that names them is written."""
-        kept = locks.acquire(self._home.sweeping, deadline, create=True, kind=locks.SharedFile)
-        lost = self.blobs.lost(attachments)
-        if lost:
-            kept.close()
-            raise AttachmentMissing(sha256=lost[0])
-        return kept
 
     def _data(self, log: reading.Log, deadline: float, expect: int | None) -> locks.LockedFile:
         """Return the log's file, locked; a new one only if that is what is expected."""
@@ -207,8 +199,7 @@ class FolderStore(Marked):
             return locks.acquire(log.data, deadline, create=False)
         except FileNotFoundError:
             self._forget(log.conversation)
-            if expect is not None and expect != 0:
-                raise conflict(log.conversation, expect, Position(0)) from None
+            check_expected(log.conversation, expect, Position(0))
             return self._locked(log.data, deadline)
 
     def _append_locked(
@@ -234,8 +225,7 @@ class FolderStore(Marked):
         tail = appending.Tail(log, file, self._known.get(conversation))
         if expect is not None and not agrees(expect, tail.position) and not tail.counted:
             tail.count()
-        if expect is not None and not agrees(expect, tail.position):
-            raise conflict(conversation, expect, tail.position)
+        check_expected(conversation, expect, tail.position)
         if tail.newer:
             raise StoreVersion(where=log.data, reason="it holds records of a newer format")
         self._known.pop(conversation, None)
@@ -257,18 +247,29 @@ class FolderStore(Marked):
         Raises: store-conflict: the conversation holds records. Otherwise as `append`.
         Not promised: that the seals check under another id than the log had; `verify` tells.
         """
+        return self._place(conversation, data, lambda log: not self.read_end(conversation))
+
+    def grow(self, conversation: str, data: bytes) -> Position:
+        """Make a conversation what a copy of its log is, of which it holds a beginning, or nothing yet.
+
+        Raises: store-conflict: it holds something else. Otherwise as `adopt`.
+        """
+        return self._place(conversation, data, lambda log: whole.begins(log, data))
+
+    def _place(
+        self, conversation: str, data: bytes, fits: Callable[[reading.Log], bool]
+    ) -> Position:
         self._check(conversation)
+        log = self._home.log(conversation)
         if not data:
             return self.append(conversation, [], expect=0)
-        log = self._home.log(conversation)
         deadline = time.monotonic() + self._lock_timeout_s
         self._home.make()
         with self._locked(log.lock, deadline):
             self._home.check_case(conversation)
             self._settle(log, deadline)
-            found = self.read_end(conversation)
-            if found:
-                raise conflict(conversation, 0, found)
+            if not fits(log):
+                raise conflict(conversation, 0, self.read_end(conversation))
             self._forget(conversation)
             whole.place(log, data)
         self._waiters.wake(conversation)
@@ -325,8 +326,7 @@ class FolderStore(Marked):
         return report
 
     def _nothing_to_erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
-        if expect:
-            raise conflict(conversation, expect, Position(0))
+        check_expected(conversation, expect or None, Position(0))
         return Erased(conversation=conversation, turn=turn)
 
     def _erase(self, log: reading.Log, turn: str, expect: int | None, deadline: float) -> Erased:

@@ -22,6 +22,7 @@ from ledger.stores.base import (
     Records,
     Since,
     agrees,
+    check_expected,
     conflict,
 )
 from ledger.stores.blobs import MemoryBlobs
@@ -124,8 +125,7 @@ class MemoryStore:
     def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
         with self._bell.lock:
             log = self._log(conversation)
-            if expect is not None and not agrees(expect, log.position):
-                raise conflict(conversation, expect, len(log))
+            check_expected(conversation, expect, log.position)
             named = {name for text in bodies for name in erasing.attachments(text)}
             for sha256 in self.blobs.lost(named):
                 raise AttachmentMissing(sha256=sha256)
@@ -237,8 +237,7 @@ class MemoryStore:
     def _erase(self, conversation: str, turn: str, expect: int | None) -> Erased:
         with self._bell.lock:
             log = self._log(conversation)
-            if expect is not None and not agrees(expect, log.position):
-                raise conflict(conversation, expect, log.position)
+            check_expected(conversation, expect, log.position)
             data = log.whole()
             plan, report = plans.planned(lines.BytesSource(data), conversation, turn)
             if plan.lines:
@@ -271,11 +270,21 @@ class MemoryStore:
 
     def adopt(self, conversation: str, data: bytes) -> Position:
         """Make a conversation of the bytes of a whole log. Raises: store-conflict: it has records."""
+        return self._place(conversation, data, lambda log: not len(log))
+
+    def grow(self, conversation: str, data: bytes) -> Position:
+        """Make a conversation what a copy of its log is, of which it holds a beginning, or nothing yet.
+
+        Raises: store-conflict: it holds something else.
+        """
+        return self._place(conversation, data, lambda log: data.startswith(log.data))
+
+    def _place(self, conversation: str, data: bytes, fits: Callable[[_Log], bool]) -> Position:
         ids.check_conversation(conversation)
         adopted = handout.shallow(lambda: _Log(conversation, data))
         with self._bell.lock:
-            log = self._logs.get(conversation)
-            if log is not None and len(log):
+            log = self._log(conversation)
+            if not fits(log):
                 raise conflict(conversation, 0, len(log))
             if data:
                 self._logs[conversation] = adopted

@@ -86,21 +86,31 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
 
 def planned(source: lines.Source, conversation: str, turn: str) -> tuple[Plan, Erased]:
     """Return what erasing a turn overwrites in a log, and the beginning of the receipt."""
-    eraser = erasing.Eraser(turn)
-    report = Erased(conversation=conversation, turn=turn)
     last: deque[tuple[int, int, bytes]] = deque(maxlen=_LAST_SEALED)
-    changes = list(eraser.changes(_noting_seals(source, last)))
-    _note(report, eraser, changes)
-    named = dict.fromkeys(sha256 for change in changes for sha256 in change.attachments)
+    changes, report = changes_of(_noting_seals(source, last), conversation, turn)
     places = tuple(Place(c.offset, c.length, c.text) for c in changes)
     plan = Plan(
         conversation=conversation,
         turn=turn,
         lines=places,
-        attachments=tuple(named),
+        attachments=tuple(erasing.named(changes)),
         guard=_guard(reversed(last), {change.offset for change in changes}),
     )
     return plan, report
+
+
+def changes_of(
+    log: Iterable[tuple[int, bytes]], conversation: str, turn: str
+) -> tuple[list[erasing.Change], Erased]:
+    """Return what becomes of the lines of a log when a turn is erased, and the beginning of the receipt.
+
+    Args: log: each line's offset and bytes, as `lines_of` gives them.
+    """
+    eraser = erasing.Eraser(turn)
+    report = Erased(conversation=conversation, turn=turn)
+    changes = list(eraser.changes(log))
+    _note(report, eraser, changes)
+    return changes, report
 
 
 def _noting_seals(

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from ledger.errors import LedgerError
+from ledger.errors import AttachmentMissing, LedgerError
 from ledger.records import erasing
 from ledger.stores import files, lines, locks
 from ledger.stores.blobs import FolderBlobs
@@ -69,6 +69,21 @@ def sweep(
             removed = [sha256 for sha256 in candidates if sha256 in search.unnamed]
             blobs.remove(removed)
     return Swept(removed, [sha256 for sha256 in candidates if sha256 not in removed])
+
+
+def keep(
+    attachments: Iterable[str], blobs: FolderBlobs, lock: str, deadline: float
+) -> locks.LockedFile:
+    """Let nobody remove attachments while a record that names them is written.
+
+    Raises: attachment-missing: one has gone since it was put.
+    """
+    kept = locks.acquire(lock, deadline, create=True, kind=locks.SharedFile)
+    lost = blobs.lost(attachments)
+    if lost:
+        kept.close()
+        raise AttachmentMissing(sha256=lost[0])
+    return kept
 
 
 class _Search:

@@ -27,3 +27,13 @@ def copy(log: Log) -> bytes:
 def place(log: Log, data: bytes) -> None:
     """Put a whole log in its place, durable, all or nothing. The caller holds the append lock."""
     files.put(log.stem, log.data, data, log.files)
+
+
+def begins(log: Log, data: bytes) -> bool:
+    """Say whether a log holds a beginning of these bytes, or nothing. The caller holds the append lock."""
+    try:
+        with files.Descriptor(log.data, os.O_RDONLY) as file:
+            source = lines.FileSource(file, log.files)
+            return source.size <= len(data) and data.startswith(source.read(0, source.size))
+    except FileNotFoundError:
+        return True

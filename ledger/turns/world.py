@@ -5,15 +5,19 @@ Tests pass a world of their own, so nothing in them waits or depends on chance.
 
 from __future__ import annotations
 
+import inspect
 import os
 import secrets
 import socket
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
-from typing import Protocol
+from functools import cache, partial
+from typing import Any, Protocol
+from weakref import WeakMethod
 
 from ledger.records import ids, times
+from ledger.turns.identity import ByIdentity
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 """Where Linux tells its boot id: 128 random bits, new at every start, the same in all containers."""
@@ -85,6 +89,25 @@ class System:
         return _boot(BOOT_ID)
 
 
+class Shared(System):
+    """The real world, with the time of a store that has a clock: one clock for all who share it.
+
+    So leases are judged by the clock that they were written by, whatever the machines' own say.
+    """
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        super().__init__()
+        self._now = now
+
+    def now(self) -> datetime:
+        """Return the time by the store's clock."""
+        return self._now()
+
+    def holder(self) -> str:
+        """Return who this process is, whatever store it is told to."""
+        return SYSTEM.holder()
+
+
 @cache
 def _boot(path: str) -> str | None:
     try:
@@ -95,3 +118,24 @@ def _boot(path: str) -> str | None:
 
 
 SYSTEM = System()
+
+_shared: ByIdentity[Shared] = ByIdentity()
+
+
+def world_of(store: Any) -> World:
+    """Return the world that a store's turns are made in: by its clock, if it has one (`now`)."""
+    now = getattr(store, "now", None)
+    if not callable(now) or inspect.iscoroutinefunction(now):
+        return SYSTEM
+    known = _shared.get(store)
+    if known is None:
+        # The world does not keep its store alive: it goes with it.
+        bound = WeakMethod(now) if inspect.ismethod(now) else None
+        known = Shared(partial(_asked, bound) if bound is not None else now)
+        _shared.set(store, known)
+    return known
+
+
+def _asked(method: Callable[[], Callable[[], datetime] | None]) -> datetime:
+    now = method()
+    return now() if now is not None else SYSTEM.now()

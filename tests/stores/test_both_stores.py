@@ -20,12 +20,20 @@ from ledger.stores.base import LedgerStore, Position, Store
 from ledger.stores.folder import FolderStore
 from ledger.stores.memory import MemoryStore
 from tests.stores.support import AT, check_seals, foreign, stop, turns
+from tests.testing.sql_places import open_sql, postgres_place, sqlite_place
 
 
-@pytest.fixture(params=["memory", "folder"])
+@pytest.fixture(params=["memory", "folder", "sqlite", "postgres"])
 def store(request, tmp_path):
     """Return an empty store of each kind."""
-    return MemoryStore() if request.param == "memory" else FolderStore(tmp_path / "store")
+    made = {
+        "memory": MemoryStore,
+        "folder": lambda: FolderStore(tmp_path / "store"),
+        "sqlite": lambda: open_sql(sqlite_place(tmp_path)),
+        "postgres": lambda: open_sql(postgres_place()),
+    }
+    with made[request.param]() as store:
+        yield store
 
 
 def test_is_a_store(store):

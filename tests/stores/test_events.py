@@ -19,17 +19,22 @@ from ledger.stores.memory import MemoryStore
 from tests.hostile.test_planted import THINGS, plant, victim
 from tests.records.event_examples import AT, OTHER, TREE, turn
 from tests.stores.support import Failing, Recorded, end, error, heard, run, start
+from tests.testing.sql_places import open_sql, postgres_place, sqlite_place
 
 __all__ = ["victim"]
 
 
-@pytest.fixture(params=["memory", "folder"])
+@pytest.fixture(params=["memory", "folder", "sqlite", "postgres"])
 def events(request, tmp_path):
     """Return the events of an empty store of each kind."""
-    checked: Events = (
-        MemoryEvents() if request.param == "memory" else FolderEvents(tmp_path / "store")
-    )
-    return checked
+    if request.param in ("memory", "folder"):
+        checked: Events = (
+            MemoryEvents() if request.param == "memory" else FolderEvents(tmp_path / "store")
+        )
+        yield checked
+        return
+    with open_sql(sqlite_place(tmp_path) if request.param == "sqlite" else postgres_place()) as at:
+        yield at.events
 
 
 @pytest.fixture

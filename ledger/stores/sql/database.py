@@ -1,0 +1,447 @@
+"""One database as this process reaches it: its connections, its schema, its errors, its clock.
+
+All stores of a process that name a database by the same URL share one `Database`, and so its connections
+and the one that listens. Every statement goes through `run`, which repeats what a lost connection cut off:
+so what is given to it must do no harm when it was done already.
+
+Connections are used in autocommit: one statement is one round trip. A transaction is begun and ended by
+its own statements (`transaction`), the same way with both databases.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from sqlalchemy import create_engine, exc
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.pool import StaticPool
+
+from ledger.bells import Bell
+from ledger.errors import LedgerError, StoreBusy, StoreIO, StoreVersion
+from ledger.stores import forks
+from ledger.stores.sql import failures, tables
+from ledger.stores.sql.failures import Again, Lost, Missing
+
+T = TypeVar("T")
+
+RETRY_S = 30.0
+"""For how long a connection that was lost is sought again."""
+CLOCK_S = 60.0
+"""How old an answer of the database's clock gets before it is asked again."""
+_SCHEMA_LOCK = 0x7475726E
+"""The advisory lock of who makes or changes the tables (any number that others are unlikely to use)."""
+_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+
+NOW = {
+    True: "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS double precision)",
+    False: "((julianday('now') - 2440587.5) * 86400.0)",
+}
+"""The seconds since 1970 by the database's clock: on PostgreSQL, else on SQLite."""
+
+
+class Database:
+    """A database, and the connections of this process to it. For any number of threads."""
+
+    def __init__(self, engine: Engine, *, lock_timeout_s: float, own: bool) -> None:
+        self.is_postgres = _is_postgres(engine)
+        self.where = _where(engine.url)
+        """Which database it is, for errors: without user, password and options."""
+        self.lock_timeout_s = lock_timeout_s
+        self.engine = engine
+        self.losses = 0
+        """How often the connection was lost: what was known of the database then has to be asked again."""
+        self.users = 0
+        """How many open stores use it."""
+        self.listener: Any = None
+        """Who waits for it to change (`listening.Listener`)."""
+        self._own = own
+        self._work = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._schema_at: int | None = None
+        """The value of `losses` at which the tables were last found."""
+        self._was_up = False
+        self._clock: tuple[float, float] | None = None
+        """What the database's clock said, and this process's own when it did."""
+        self._bell = Bell()
+        self._busy: set[object] = set()
+        """What is done with connections now."""
+        forks.join(self)
+
+    def __repr__(self) -> str:
+        return f"Database({self.where!r})"
+
+    # -- doing something
+
+    def run(self, work: Callable[[Connection], T], *, patience_s: float = RETRY_S) -> T:
+        """Do work with a connection; again, with another, when it was lost or given up for another's sake.
+
+        Raises: store-io, store-busy, store-full, store-denied, store-read-only.
+        """
+        try:
+            return self._repeat(work, patience_s)
+        except Missing:
+            self._schema_at = None
+        raise StoreIO(where=self.where, reason="its tables are gone")
+
+    def _repeat(self, work: Callable[[Connection], T], patience_s: float = RETRY_S) -> T:
+        deadline, pause = time.monotonic() + patience_s, _PAUSE_S
+        while True:
+            try:
+                return self.once(work)
+            except (Lost, Again) as error:
+                failure: LedgerError = self._given_up(error)
+                tell = isinstance(error, Lost) and not self._was_up
+            if tell or time.monotonic() >= deadline:
+                raise failure
+            time.sleep(random.uniform(0, pause))
+            pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+    def once(self, work: Callable[[Connection], T]) -> T:
+        """Do work with a connection, once. Raises as `run`, and Lost, Again."""
+        connected = False
+        this = object()
+        try:
+            with self._bell.lock:
+                self._busy.add(this)
+            with self._work.connect() as connection:
+                connected = True
+                self._set_up(connection)
+                done = work(connection)
+                self._was_up = True
+                if self.is_postgres and not connection.connection.is_detached:
+                    self._look_at_clock(connection)
+            return done
+        except exc.DBAPIError as error:
+            lost = error.connection_invalidated
+            failure = failures.of(error.orig, self.where, lost=lost, connected=connected)
+        except exc.TimeoutError:
+            reason = "no connection of the pool came free; its size is set where the engine is made"
+            failure = StoreBusy(where=self.where, reason=reason)
+        finally:
+            self._busy.discard(this)
+            self._bell.ring()
+        if isinstance(failure, Lost):
+            self._note_loss()
+        # Outside of `except`: the driver's error, which may tell secrets, is not chained to it.
+        raise failure
+
+    def _given_up(self, error: Exception) -> LedgerError:
+        if isinstance(error, Again):
+            return StoreBusy(where=self.where, reason="others were preferred for the whole time")
+        reason = "the database cannot be reached, or does not let this process in"
+        return StoreIO(where=self.where, reason=reason)
+
+    def _note_loss(self) -> None:
+        with self._bell.lock:
+            self.losses += 1
+
+    @contextmanager
+    def transaction(self, connection: Connection, *, durable: bool = True) -> Iterator[None]:
+        """Do what is inside as one transaction: all of it, or none when it raises.
+
+        Args: durable: False: when it returns, a fall of the machine may still undo it.
+        """
+        with self._as_durable(connection, durable):
+            connection.exec_driver_sql(self._begin(durable=durable))
+            try:
+                yield
+            except BaseException:
+                with suppress(exc.DBAPIError):
+                    connection.exec_driver_sql("ROLLBACK")
+                raise
+            connection.exec_driver_sql("COMMIT")
+
+    def _begin(self, *, durable: bool) -> str:
+        if not self.is_postgres:
+            return "BEGIN IMMEDIATE"
+        # All in one round trip. Who stops in the middle holds up the others no longer than they wait.
+        wait = max(1, round(self.lock_timeout_s * 1000))
+        settings = {"lock_timeout": wait, "idle_in_transaction_session_timeout": wait}
+        lazy = {} if durable else {"synchronous_commit": "off"}
+        told = (f"SET LOCAL {name} = {value}" for name, value in {**settings, **lazy}.items())
+        return "; ".join(["BEGIN ISOLATION LEVEL READ COMMITTED", *told])
+
+    @contextmanager
+    def snapshot(self, connection: Connection) -> Iterator[None]:
+        """Read what is inside as it was at one moment."""
+        postgres = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        connection.exec_driver_sql(postgres if self.is_postgres else "BEGIN")
+        try:
+            yield
+        finally:
+            with suppress(exc.DBAPIError):
+                connection.exec_driver_sql("ROLLBACK")
+
+    @contextmanager
+    def _as_durable(self, connection: Connection, durable: bool) -> Iterator[None]:
+        """Have SQLite flush at a commit, or not."""
+        if durable or self.is_postgres:
+            yield
+            return
+        connection.exec_driver_sql("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            connection.exec_driver_sql("PRAGMA synchronous = FULL")
+
+    def _set_up(self, connection: Connection) -> None:
+        """Set what SQLite is told of each connection."""
+        if self.is_postgres or connection.info.get("ledger"):
+            return
+        wait = max(1, round(self.lock_timeout_s * 1000))
+        for pragma in (f"busy_timeout = {wait}", "synchronous = FULL", "secure_delete = ON"):
+            connection.exec_driver_sql(f"PRAGMA {pragma}")
+        connection.info["ledger"] = True
+
+    # -- the schema
+
+    def has_schema(self) -> bool:
+        """Say whether the tables are there; those of an older version are brought to this one.
+
+        Raises: store-version: they are of a newer version.
+        """
+        if self._schema_at == self.losses:
+            return True
+        losses = self.losses
+        if self._is_no_file():
+            return False
+        try:
+            found = self._repeat(_version)
+        except Missing:
+            return False
+        self._check_version(found)
+        if found < tables.VERSION:
+            self.run(self._make_tables)
+        self._schema_at = losses
+        return True
+
+    def make_schema(self) -> None:
+        """Make the tables where there are none; for any number of processes at once.
+
+        Raises: store-version: they are of a newer version. store-denied, store-read-only and the like.
+        """
+        if not self.has_schema():
+            self._make_file()
+            self.run(self._make_tables)
+            self.has_schema()
+
+    def _make_tables(self, connection: Connection) -> None:
+        if not self.is_postgres:
+            self._set_journal(connection)
+        with self.transaction(connection):
+            found = self._version_locked(connection)
+            self._check_version(found)
+            dialect = tables.POSTGRES if self.is_postgres else tables.SQLITE
+            for statement in tables.migrations(found, dialect):
+                connection.exec_driver_sql(statement)
+
+    def _version_locked(self, connection: Connection) -> int:
+        if self.is_postgres:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+            there = "SELECT to_regclass('ledger_meta') IS NOT NULL"
+        else:
+            there = "SELECT count(*) FROM sqlite_master WHERE name = 'ledger_meta'"
+        return _version(connection) if connection.exec_driver_sql(there).scalar() else 0
+
+    def check_version(self, connection: Connection) -> None:
+        """Refuse tables that another process brought to a newer version. Raises: store-version."""
+        self._check_version(_version(connection))
+
+    def _check_version(self, found: int) -> None:
+        if found > tables.VERSION:
+            reason = f"its tables are of version {found}, and this version of turn-ledger knows {tables.VERSION}"
+            raise NewerSchema(where=self.where, reason=reason)
+
+    def _set_journal(self, connection: Connection) -> None:
+        """Let readers and a writer of SQLite not wait for each other. It does not wait for a lock itself."""
+        deadline = time.monotonic() + self.lock_timeout_s
+        while True:
+            try:
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+                return
+            except exc.OperationalError as error:
+                name = getattr(error.orig, "sqlite_errorname", "")
+                if not name.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                    raise
+            time.sleep(random.uniform(0, _PAUSE_S))
+
+    def _is_no_file(self) -> bool:
+        return not self.is_postgres and not os.path.exists(self._file())
+
+    def _file(self) -> str:
+        return str(self.engine.url.database)
+
+    def _make_file(self) -> None:
+        """Make the file of a SQLite database, and its folder, for its owner only."""
+        if self.is_postgres:
+            return
+        path = self._file()
+        try:
+            os.makedirs(os.path.dirname(os.path.abspath(path)), 0o700, exist_ok=True)
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            raise StoreIO(where=self.where, reason=f"it cannot be made: {reason}") from error
+
+    def clean_up(self) -> None:
+        """Have SQLite drop what was overwritten from its write-ahead log too, if nobody reads there now."""
+        if not self.is_postgres:
+            with suppress(LedgerError, Again):
+                self.once(lambda c: c.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all())
+
+    # -- the clock
+
+    def now(self) -> datetime:
+        """Return the time by the database's clock; asks nothing of it.
+
+        It was asked with some statement of the last minute or so, and is counted on by a steady clock.
+        Before the first statement, and on SQLite, it is this machine's time.
+        """
+        if self._clock is None:
+            return datetime.now(UTC)
+        said, then = self._clock
+        return datetime.fromtimestamp(said + _steady() - then, UTC)
+
+    def _look_at_clock(self, connection: Connection) -> None:
+        if self._clock is not None and 0 <= _steady() - self._clock[1] < CLOCK_S:
+            return
+        before = _steady()
+        said = float(connection.exec_driver_sql(f"SELECT {NOW[True]}").scalar_one())
+        self._clock = said, (before + _steady()) / 2
+
+    # -- its end
+
+    def close(self) -> None:
+        """Close the connections that are free; one is made anew when it is needed."""
+        self._schema_at = None
+        if self._own:
+            self.engine.dispose()
+
+    def before_fork(self) -> None:
+        """Let nobody be half-way through something, and on SQLite close every connection.
+
+        SQLite keeps in memory which locks a process holds. A child that inherited that would take locks for
+        held that only its parent holds, and a file's log could be removed under it.
+        """
+        self._bell.lock.acquire()
+        while self._busy and not self.is_postgres:
+            self._bell.lock.release()
+            self._bell.wait_for(lambda: not self._busy)
+            self._bell.lock.acquire()
+        if not self.is_postgres:
+            self.engine.dispose()
+
+    def after_fork(self, *, child: bool) -> None:
+        """In the child, leave the connections to the parent: they are its, and are not to be closed here."""
+        if not child:
+            self._bell.lock.release()
+            return
+        self._bell, self._busy = Bell(), set()
+        _left_to_parents.append(self.engine.pool)
+        self.engine.dispose(close=False)
+
+
+class NewerSchema(StoreVersion):
+    """Raised when the tables of a database are of a newer version. Next: upgrade; nothing was changed."""
+
+    next_step = "nothing was read or changed; upgrade turn-ledger"
+
+
+_left_to_parents: list[Any] = []
+"""Pools of processes that this one was forked from. Kept, since dropping a connection would close it."""
+
+
+def _version(connection: Connection) -> int:
+    return int(connection.exec_driver_sql("SELECT version FROM ledger_meta").scalar_one())
+
+
+def _steady() -> float:
+    """Return seconds that no setting of the clock moves, and that count while the machine sleeps."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+# -- which database --------------------------------------------------------------------------------
+
+_databases: WeakValueDictionary[tuple[Any, ...], Database] = WeakValueDictionary()
+_opening = threading.Lock()
+
+
+def database_of(named: str | URL | Engine, lock_timeout_s: float) -> Database:
+    """Return the database that a URL or an engine names; the same for the same one in this process.
+
+    Raises: ValueError: it is none that a store can be in.
+    """
+    if isinstance(named, Engine):
+        _check(named)
+        key: tuple[Any, ...] = (id(named), lock_timeout_s)
+    else:
+        named = _parsed(named)
+        key = (named.render_as_string(hide_password=False), lock_timeout_s)
+    with _opening:
+        found = _databases.get(key)
+        if found is None or (isinstance(named, Engine) and found.engine is not named):
+            own = not isinstance(named, Engine)
+            engine = named if isinstance(named, Engine) else _engine(named)
+            found = _databases[key] = Database(engine, lock_timeout_s=lock_timeout_s, own=own)
+        return found
+
+
+def _parsed(named: str | URL) -> URL:
+    try:
+        url = make_url(named)
+    except exc.ArgumentError:
+        url = None
+    if url is None:
+        raise ValueError("the URL of a database does not read: postgresql://user@host/name is one")
+    if url.drivername in ("postgresql", "postgres"):
+        url = url.set(drivername="postgresql+psycopg")
+    return url
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+        raise ValueError(
+            "a SQLite store is in a file: sqlite:///path/to/file; memory is MemoryStore"
+        )
+    try:
+        engine = create_engine(url, hide_parameters=True)
+    except exc.NoSuchModuleError:
+        raise ValueError(f"no store knows databases of the kind {url.drivername!r}") from None
+    except ModuleNotFoundError as error:
+        told = f"{error.name} is missing: python -m pip install 'turn-ledger[sql]'"
+        raise ModuleNotFoundError(told, name=error.name) from None
+    _check(engine)
+    return engine
+
+
+def _check(engine: Engine) -> None:
+    drivers = {"postgresql": "psycopg", "sqlite": "pysqlite"}
+    if drivers.get(engine.dialect.name) != engine.dialect.driver:
+        raise ValueError(
+            "a store is in PostgreSQL by psycopg (postgresql+psycopg://) or in SQLite (sqlite:///), "
+            f"not in {engine.dialect.name} by {engine.dialect.driver}"
+        )
+    if isinstance(engine.pool, StaticPool):
+        raise ValueError(
+            "a store needs a connection for each thread, and this engine has one for all"
+        )
+
+
+def _is_postgres(engine: Engine) -> bool:
+    return engine.dialect.name == "postgresql"
+
+
+def _where(url: URL) -> str:
+    bare = URL.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
+    return bare.render_as_string(hide_password=True)

@@ -1,0 +1,376 @@
+"""What a store in a database does beside what every store does, on both databases."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+import sqlalchemy
+
+import ledger
+from ledger.errors import (
+    AttachmentMissing,
+    LedgerError,
+    StoreConflict,
+    StoreCorrupt,
+    StoreVersion,
+)
+from ledger.records import times
+from ledger.stores.memory import MemoryStore
+from ledger.stores.resolve import store_for
+from ledger.stores.sql import SQLStore
+from ledger.testing.bytes_checks import damaged
+from ledger.testing.erase_checks import conversation_of
+from ledger.testing.examples import notes, texts
+from tests import postgres
+from tests.stores.support import ROOT
+from tests.testing.sql_places import (
+    SQLPlace,
+    open_sql,
+    postgres_place,
+    read_rows,
+    sqlite_place,
+    write_rows,
+)
+
+TURN = "01890000-0000-7000-8000-000000000001"
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request, tmp_path):
+    """Return an empty place on each database."""
+    return sqlite_place(tmp_path) if request.param == "sqlite" else postgres_place()
+
+
+@pytest.fixture
+def store(place):
+    """Return a store there."""
+    with open_sql(place) as store:
+        yield store
+
+
+def run(store: SQLStore, statement: str, **given):
+    """Do something with the tables, past the store."""
+    with store._database.engine.begin() as connection:
+        found = connection.execute(sqlalchemy.text(statement), given)
+        return found.all() if found.returns_rows else []
+
+
+# -- tenants
+
+
+def test_tenants_are_apart(place):
+    """Nothing of one tenant is seen by another: no record, attachment, event, or place in the feed."""
+    url = place.url
+    with SQLStore(url, tenant=f"a{os.urandom(6).hex()}") as a, SQLStore(url) as nobody:
+        with SQLStore(url, tenant=f"b{os.urandom(6).hex()}") as b:
+            name, _ = a.blobs.put(b"of a")
+            a.append("c", notes("a"))
+            b.append("c", notes("b"), expect=0)
+            b.append("d", notes("b"))
+
+            assert texts(a.read("c")) == ["a"]
+            assert (a.conversations(), b.conversations()) == (["c"], ["c", "d"])
+            assert [fed.record["data"] for fed in a.feed()] == ["a"]
+            assert a.blobs.has(name)
+            assert not b.blobs.has(name)
+            with pytest.raises(AttachmentMissing):
+                b.blobs.get(name)
+            assert b.delete("c")
+            assert texts(a.read("c")) == ["a"]
+            assert a.is_dead("holder of b") is False
+            assert "d" not in nobody.conversations() or place.tenant is None
+
+
+# -- the feed
+
+
+def test_feed_gives_every_record_once_in_order(store):
+    """From the beginning in steps of any size, the feed gives each record once, as reading does."""
+    for n in range(5):
+        store.append(f"c{n % 2}", notes(*(f"{n}-{i}" for i in range(3))))
+
+    for limit in (1, 2, 4, 100):
+        found, after = [], None
+        while step := store.feed(after, limit=limit):
+            assert len(step) <= limit
+            found += step
+            after = step[-1].position
+        assert [fed.record["data"] for fed in found] == [
+            f"{n}-{i}" for n in range(5) for i in range(3)
+        ]
+        for name in ("c0", "c1"):
+            assert [f.record for f in found if f.conversation == name] == store.read(name)
+
+
+def test_feed_waits_for_the_next_record(store):
+    """Where there is no record yet, the feed waits as long as it is told to."""
+    assert store.feed(wait=0.01) == []
+    store.append("c", notes("a"))
+    after = store.feed()[-1].position
+    assert store.feed(after, wait=0.01) == []
+    store.append("c", notes("b"))
+    assert texts([fed.record for fed in store.feed(after, wait=20)]) == ["b"]
+
+
+def test_feed_gives_tombstones_and_damage_as_reading_does(store):
+    """Erased, void and damaged records come in their places; those of a deleted conversation do not."""
+    store.append("c", conversation_of(TURN, "gone"))
+    store.append("d", notes("d"))
+    store.append("e", notes("e"))
+    store.erase("c", TURN)
+    store.delete("d")
+
+    found = store.feed()
+
+    assert [f.record for f in found if f.conversation == "c"] == store.read("c")
+    assert "gone" not in repr(found)
+    assert [f.conversation for f in found] == ["c"] * 4 + ["e"]
+
+
+@pytest.mark.parametrize("after", ["", "1", "1-2-3", "1-2-3-x", 0, "٣-1-1-1"])
+def test_feed_refuses_what_is_no_position(store, after):
+    """A position that no feed gave is refused."""
+    with pytest.raises(ValueError, match="position of a feed"):
+        store.feed(after)
+    with pytest.raises(ValueError, match="limit"):
+        store.feed(limit=0)
+
+
+# -- bytes
+
+
+@pytest.mark.parametrize("name", [*damaged(b"a\nb\nc\n"), "torn", "no line feed"])
+def test_any_log_is_kept_and_gone_on_with_as_in_memory(store, name):
+    """Whatever was copied in is kept byte for byte, and appending after it leaves what memory has."""
+    source = MemoryStore()
+    source.append("c", notes("a", "b"))
+    source.append("c", notes("c"))
+    whole = source.raw("c")
+    odd = {"torn": whole + b'{"functai_conv', "no line feed": whole[:-1]}
+    data = {**damaged(whole), **odd}[name]
+    other = MemoryStore()
+    other.adopt("c", data)
+
+    assert store.adopt("c", data) == len(other.read("c"))
+    assert store.raw("c") == read_rows(store, "c") == data
+    report, expected = store.verify("c"), other.verify("c")
+    assert report == expected
+    count = store.append("c", notes("x"))
+    other.append("c", notes("x"))
+    assert store.read("c") == other.read("c")
+    assert len(store.raw("c")) == len(other.raw("c"))
+    assert store.verify("c").counts == other.verify("c").counts
+    assert store.append("c", notes("y"), expect=count) == count + 1
+
+
+def test_what_stood_torn_is_set_aside(store):
+    """The next append keeps a torn tail beside the log, and says so; it goes with the turn that it may be of."""
+    store.append("c", notes("a"))
+    piece = f'{{"functai_conversation":1,"turn":"{TURN}"'.encode()
+    write_rows(store, "c", read_rows(store, "c") + piece)
+    assert store.verify("c").torn_bytes == len(piece)
+
+    store.append("c", notes("b"))
+
+    assert texts(store.read("c")) == ["a", "b"]
+    assert (store.verify("c").torn_bytes, store.verify("c").set_aside) == (0, ["torn-1"])
+    store.append("c", conversation_of(TURN, "x"))
+    store.erase("c", TURN)
+    assert store.verify("c").set_aside == []
+
+
+def test_rows_altered_by_hand_are_told(store):
+    """A row that is gone or doubled keeps its place as unreadable, and is damage; the rest reads."""
+    for text in "abcd":
+        store.append("c", notes(text))
+    run(store, "DELETE FROM ledger_lines WHERE seq = 2")
+
+    assert texts(store.read("c")) == ["a", None, None, "d"]
+    assert {f.seq for f in store.damage("c")} == {2, 3}
+    assert store.append("c", notes("e"), expect=4) == 5
+    with open_sql(SQLPlace(str(store._database.engine.url), store.tenant)) as strict:
+        strict._strict = True
+        with pytest.raises(StoreCorrupt):
+            strict.read("c")
+
+
+def test_a_log_grows_to_its_copy(store):
+    """What a copy has beyond what is held is added; what is no beginning of it is refused."""
+    source = MemoryStore()
+    source.append("c", notes("a", "b"))
+    assert store.grow("c", source.raw("c")) == 2
+    source.append("c", notes("c"))
+    positions = [fed.position for fed in store.feed()]
+    assert store.grow("c", source.raw("c")) == 3
+    assert store.grow("c", source.raw("c")) == 3
+    assert store.raw("c") == source.raw("c")
+    assert [fed.position for fed in store.feed()][:2] == positions
+    store.append("c", notes("d"))
+    with pytest.raises(StoreConflict):
+        store.grow("c", source.raw("c"))
+
+
+# -- the schema
+
+
+def test_reading_makes_nothing(tmp_path):
+    """Reading, waiting and listing where nothing was written make no table, and no file."""
+    for place in (sqlite_place(tmp_path), SQLPlace(postgres.fresh_url())):
+        with open_sql(place) as store:
+            assert (store.read("c"), store.conversations(), store.feed()) == ([], [], [])
+            assert store.wait("c", 0, 0) is False
+            assert not store.delete("c")
+            assert not store.blobs.has("0" * 64)
+            assert sqlalchemy.inspect(store._database.engine).get_table_names() == []
+
+
+def test_a_newer_schema_is_refused(tmp_path):
+    """Tables of a newer version are neither read nor written, and the error says what to do."""
+    for place in (sqlite_place(tmp_path), SQLPlace(postgres.fresh_url())):
+        with open_sql(place) as store:
+            store.append("c", notes("a"))
+            run(store, "UPDATE ledger_meta SET version = 999")
+        with open_sql(place) as store:
+            for call in (lambda: store.read("c"), lambda: store.append("c", notes("b"))):
+                with pytest.raises(StoreVersion, match="version 999.*upgrade turn-ledger"):
+                    call()
+            assert run(store, "SELECT count(*) FROM ledger_lines") == [(1,)]
+
+
+def test_a_file_is_for_its_owner_only(tmp_path):
+    """The file of a SQLite database, and its folder, are the owner's."""
+    with SQLStore(f"sqlite:///{tmp_path}/new/ledger.db") as store:
+        store.append("c", notes("a"))
+        modes = [os.stat(tmp_path / "new" / name).st_mode for name in os.listdir(tmp_path / "new")]
+
+    assert {stat.S_IMODE(mode) for mode in modes} == {0o600}
+    assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o700
+
+
+def test_erased_content_is_in_no_byte_of_the_file(tmp_path):
+    """What was erased is in neither the database file nor its write-ahead log."""
+    canary = "canary-" + "7f3a" * 8
+    with SQLStore(f"sqlite:///{tmp_path}/ledger.db") as store:
+        store.append("c", conversation_of(TURN, canary))
+        store.erase("c", TURN)
+        left = b"".join((tmp_path / name).read_bytes() for name in os.listdir(tmp_path))
+
+    assert canary.encode() not in left
+
+
+# -- secrets
+
+
+def test_no_secret_is_said(tmp_path):
+    """No password of a URL is in a repr, or in an error or anything that it is chained to."""
+    secret = "pa55-w0rd"
+    url = (
+        f"postgresql://me:{secret}@127.0.0.1:1/nowhere?password={secret}&application_name={secret}"
+    )
+    store = SQLStore(url, tenant="t")
+    with pytest.raises(LedgerError) as caught:
+        store.append("c", notes("a"))
+
+    said, error = [repr(store), repr(store._database), repr(caught.value)], caught.value
+    while error is not None:
+        said += [str(error), repr(error)]
+        error = error.__cause__ or error.__context__
+    assert not [text for text in said if secret in text]
+    assert caught.value.code == "store-io"
+    assert "127.0.0.1:1/nowhere" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("mysql+nothing://me:pa55@host/x", "no store knows"),
+        ("sqlite://", "MemoryStore"),
+        ("sqlite:///:memory:", "MemoryStore"),
+        ("postgresql+psycopg2://me:pa55@host/x", "psycopg"),
+        ("://", "does not read"),
+    ],
+)
+def test_what_no_store_can_be_in_is_refused(url, told):
+    """A URL of another database, or of none, is refused at once, without its password."""
+    with pytest.raises((ValueError, ModuleNotFoundError), match=told) as caught:
+        SQLStore(url)
+    assert "pa55" not in str(caught.value)
+
+
+def test_an_engine_is_taken_as_it_is(place):
+    """An engine of the caller's is used and never closed."""
+    url = place.url.replace("postgresql://", "postgresql+psycopg://", 1)
+    engine = sqlalchemy.create_engine(url)
+    with SQLStore(engine, tenant=place.tenant) as store:
+        store.append("c", notes("a"))
+        assert store.wait("c", 0, 1)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT 1").scalar() == 1
+    engine.dispose()
+    static = sqlalchemy.create_engine("sqlite://", poolclass=sqlalchemy.pool.StaticPool)
+    with pytest.raises(ValueError, match="each thread"):
+        SQLStore(static)
+
+
+# -- beside
+
+
+def test_a_url_names_a_store(place):
+    """`open(store=url)` keeps turns in the database, and the same URL is the same store."""
+    with store_for(place.url) as store:
+        chat = ledger.open(f"c{os.urandom(4).hex()}", store=place.url)
+        chat.record("asked", "answered")
+        assert store_for(place.url) is store
+        assert ledger.open(chat.id, store=place.url).head.result == "answered"
+        assert store.verify(chat.id).counts == {"sealed": 3}
+        chat.delete() if hasattr(chat, "delete") else store.delete(chat.id)
+
+
+def test_a_death_is_seen_at_once(store, place):
+    """A holder whose process ended is known dead at once by who shares its machine; one that lives is not."""
+    script = (
+        "import sys; from ledger.stores.sql import SQLStore\n"
+        "SQLStore(sys.argv[1], tenant=sys.argv[2] or None).hold('their:holder')\n"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, place.url, place.tenant or ""]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as theirs:
+        assert theirs.stdout.readline() == b"held\n"
+        store.hold("our:holder")
+        assert [store.is_dead(name) for name in ("their:holder", "our:holder")] == [False, False]
+        theirs.kill()
+        theirs.wait()
+    assert store.is_dead("their:holder")
+    assert not store.is_dead("unknown:holder")
+
+
+def test_a_shared_clock_decides(monkeypatch):
+    """Where a store has a clock, turns are made and judged by it, whatever the machine's own says."""
+    from datetime import UTC, datetime, timedelta
+
+    from ledger.turns import world
+
+    skewed = datetime.now(UTC) + timedelta(hours=3)
+    monkeypatch.setattr(world.System, "now", lambda self: skewed)
+    with open_sql(postgres_place()) as store:
+        store.read("c")
+        seen = []
+
+        def answer(message: str) -> str:
+            seen.append(ledger.open("c", store=store).all_turns()[-1].state)
+            return "x"
+
+        ledger.open("c", answer, store=store).send("hello")
+        written = [times.from_text(record["at"]) for record in store.read("c")]
+
+    assert seen == ["running"]
+    late = [
+        at for at in written if at is None or abs(at - datetime.now(UTC)) > timedelta(minutes=9)
+    ]
+    assert late == []
