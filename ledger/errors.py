@@ -494,7 +494,7 @@ class StoreFailure(LedgerError):
     """The file or folder, never a record's content."""
     reason: str
 
-    next_step: ClassVar[str] = "look at the file system, then try again"
+    next_step: ClassVar[str] = "look at the file system or the database, then try again"
 
     def message(self) -> str:
         return f"{self.where}: {self.reason}; {self.next_step}"
@@ -502,7 +502,7 @@ class StoreFailure(LedgerError):
 
 @dataclass(eq=False)
 class StoreIO(StoreFailure):
-    """Raised when the system refuses a read or a write. Next: look at the file system, try again."""
+    """Raised when the system or the database refuses a read or a write. Next: look at it, try again."""
 
 
 @dataclass(eq=False)
@@ -515,7 +515,7 @@ class StoreFull(StoreFailure):
 
 @dataclass(eq=False)
 class StoreUnknown(StoreFailure):
-    """Raised when a flush failed: the records may be there, their durability is not known.
+    """Raised when a flush failed, or a database was lost in an append: the records may be there.
 
     Next: read, and look whether they are there, before appending again.
     """
@@ -545,7 +545,7 @@ class StoreDenied(StoreFailure):
     """Raised when the rights are missing, or others may write to the folder. Next: mend the rights."""
 
     code: ClassVar[str] = "store-denied"
-    next_step: ClassVar[str] = "mend its owner or its mode"
+    next_step: ClassVar[str] = "mend its owner, its mode or the rights"
 
 
 @dataclass(eq=False)
@@ -558,10 +558,12 @@ class StoreReadOnly(StoreFailure):
 
 @dataclass(eq=False)
 class StoreVersion(StoreFailure):
-    """Raised when a log holds records of a newer format. Next: upgrade before appending to it."""
+    """Raised when a log holds records of a newer format, or a database newer tables. Next: upgrade."""
 
     code: ClassVar[str] = "store-version"
-    next_step: ClassVar[str] = "it can be read as far as this version knows it; upgrade to append"
+    next_step: ClassVar[str] = (
+        "upgrade turn-ledger; a log can be read as far as this version knows it"
+    )
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ledger
+from ledger.stores.resolve import is_url
 from ledger.testing.children import Say, together
 from tests.scenarios.support import FACES, Face
 
@@ -39,8 +40,13 @@ def sender(say: Say, number: int, folder: str, each: int, workers: int) -> None:
     """Be one of the processes: those with even numbers block, the others await."""
     face = list(FACES.values())[number % 2]()
     names = [f"{number}.{worker}" for worker in range(workers)]
-    send_all(face, ledger.FolderStore(folder), names, each)
+    with _store(folder) as store:
+        send_all(face, store, names, each)
     face.close()
+
+
+def _store(place: str) -> Any:
+    return ledger.SQLStore(place) if is_url(place) else ledger.FolderStore(place)
 
 
 def mixed(store: Any, *, workers: int, each: int) -> None:
@@ -95,5 +101,6 @@ def processes(place: Path | str, *, count: int, each: int, workers: int = 1) -> 
     together(count, LONGEST_S, sender, str(place), each, workers)
     turns = count * each * workers
     seconds = time.monotonic() - begun
-    check_one_line(ledger.FolderStore(place), turns)
+    with _store(str(place)) as store:
+        check_one_line(store, turns)
     return turns / seconds

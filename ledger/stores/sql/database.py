@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 RETRY_S = 30.0
 """For how long a connection that was lost is sought again."""
+FIRST_S = 2.0
+"""For how long the first one is sought: an address that is wrong is told soon."""
 CLOCK_S = 60.0
 """How old an answer of the database's clock gets before it is asked again."""
 _SCHEMA_LOCK = 0x7475726E
@@ -92,14 +94,16 @@ class Database:
         raise StoreIO(where=self.where, reason="its tables are gone")
 
     def _repeat(self, work: Callable[[Connection], T], patience_s: float = RETRY_S) -> T:
-        deadline, pause = time.monotonic() + patience_s, _PAUSE_S
+        begun, pause = time.monotonic(), _PAUSE_S
+        deadline, first = begun + patience_s, begun + FIRST_S
         while True:
             try:
                 return self.once(work)
             except (Lost, Again) as error:
                 failure: LedgerError = self._given_up(error)
-                tell = isinstance(error, Lost) and not self._was_up
-            if tell or time.monotonic() >= deadline:
+                if isinstance(error, Lost) and not self._was_up:
+                    deadline = min(deadline, first)
+            if time.monotonic() >= deadline:
                 raise failure
             time.sleep(random.uniform(0, pause))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
@@ -112,10 +116,9 @@ class Database:
             with self._bell.lock:
                 self._busy.add(this)
             with self._work.connect() as connection:
-                connected = True
+                connected = self._was_up = True
                 self._set_up(connection)
                 done = work(connection)
-                self._was_up = True
                 if self.is_postgres and not connection.connection.is_detached:
                     self._look_at_clock(connection)
             return done
@@ -154,7 +157,7 @@ class Database:
             try:
                 yield
             except BaseException:
-                with suppress(exc.DBAPIError):
+                with suppress(exc.SQLAlchemyError):
                     connection.exec_driver_sql("ROLLBACK")
                 raise
             connection.exec_driver_sql("COMMIT")
@@ -177,7 +180,7 @@ class Database:
         try:
             yield
         finally:
-            with suppress(exc.DBAPIError):
+            with suppress(exc.SQLAlchemyError):
                 connection.exec_driver_sql("ROLLBACK")
 
     @contextmanager
@@ -257,8 +260,8 @@ class Database:
 
     def _check_version(self, found: int) -> None:
         if found > tables.VERSION:
-            reason = f"its tables are of version {found}, and this version of turn-ledger knows {tables.VERSION}"
-            raise NewerSchema(where=self.where, reason=reason)
+            told = f"its tables are of version {found}, and this version knows {tables.VERSION}"
+            raise StoreVersion(where=self.where, reason=f"{told}; nothing was read or changed")
 
     def _set_journal(self, connection: Connection) -> None:
         """Let readers and a writer of SQLite not wait for each other. It does not wait for a lock itself."""
@@ -348,12 +351,6 @@ class Database:
         self._bell, self._busy = Bell(), set()
         _left_to_parents.append(self.engine.pool)
         self.engine.dispose(close=False)
-
-
-class NewerSchema(StoreVersion):
-    """Raised when the tables of a database are of a newer version. Next: upgrade; nothing was changed."""
-
-    next_step = "nothing was read or changed; upgrade turn-ledger"
 
 
 _left_to_parents: list[Any] = []
