@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 RETRY_S = 30.0
 """For how long a connection that was lost is sought again."""
-FIRST_S = 2.0
+FIRST_S = 1.0
 """For how long the first one is sought: an address that is wrong is told soon."""
 CLOCK_S = 60.0
 """How old an answer of the database's clock gets before it is asked again."""

@@ -1,0 +1,35 @@
+"""Stores in a database on the command line: named by URL, and copied to and from."""
+
+from __future__ import annotations
+
+import os
+
+
+def test_the_command_copies_both_ways(cli, tmp_path):
+    """`copy FROM TO` takes folders and URLs, tells what it did, and fails for what it could not copy."""
+    folder, url = str(tmp_path / "store"), f"sqlite:///{tmp_path}/chats.db"
+    assert cli("add", "alex", "hi", "hello")[0] == 0
+    code, told, _ = cli("copy", folder, url, "--all")
+    assert (code, told) == (0, "alex: 3 of 3 records copied\n")
+    assert cli("--store", url, "show", "alex", "1")[1] == cli("show", "alex", "1")[1]
+    assert "alex: ok" in cli("verify", "--store", url)[1]
+    assert cli("copy", url, str(tmp_path / "back"), "alex", "nobody")[0] == 3
+    log = "conversations/alex.jsonl"
+    assert (tmp_path / "back" / log).read_bytes() == (tmp_path / "store" / log).read_bytes()
+    assert cli("copy", folder, url)[0] == 2
+    assert cli("copy", folder, "http://x", "--all")[0] == 2
+    assert cli("doctor", "--store", url)[0] == 2
+    assert cli("repair", "alex", "--store", url)[0] == 2
+    code, told, _ = cli("list", "--store", f"sqlite:///{tmp_path}/none.db")
+    assert (code, told) == (0, f"no conversations in sqlite:///{tmp_path}/none.db\n")
+    assert not os.path.exists(tmp_path / "none.db")
+
+
+def test_no_password_is_printed(cli):
+    """What a command says of a database holds neither user nor password."""
+    url = "postgresql://me:pa55-w0rd@127.0.0.1:1/nowhere"
+    for command in (["show", "alex", "1"], ["verify"]):
+        code, told, error = cli("--store", url, *command)
+        assert code == 5, command
+        assert "pa55" not in told + error
+        assert "127.0.0.1" in error
