@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ledger.stores.base import Position, Store
     from ledger.stores.folder import FolderStore
     from ledger.stores.memory import MemoryStore
-    from ledger.stores.sql import SQLStore
+    from ledger.stores.sql.store import SQLStore
     from ledger.stream import Stream
     from ledger.turn import Turn
     from ledger.turns.attachments import Attachment
@@ -67,7 +67,7 @@ _PLACES = {
     "Position": "ledger.stores.base",
     "Rating": "ledger.views",
     "Receipt": "ledger.turns.receipts",
-    "SQLStore": "ledger.stores.sql",
+    "SQLStore": "ledger.stores.sql.store",
     "Store": "ledger.stores.base",
     "Stream": "ledger.stream",
     "Turn": "ledger.turn",

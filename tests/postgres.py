@@ -73,6 +73,12 @@ def server() -> Server:
     return Server()
 
 
+@cache
+def flushing_server() -> Server:
+    """Return a server of this process that flushes to disk, as one in use does."""
+    return Server(flushes=True)
+
+
 def url() -> str:
     """Return the URL of the database that tests may use."""
     return os.environ.get(NAMED) or server().url

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tests import postgres
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 SETUP_COMMANDS = {"README.md": 2}
+DATABASES = {"docs/how-to/use-postgresql.md": lambda: {"DATABASE_URL": postgres.fresh_url()}}
+"""What a page is given that needs a database."""
 
 
 @pytest.mark.parametrize("page", [page.relative_to(ROOT).as_posix() for page in PAGES])
@@ -23,7 +27,7 @@ def test_every_block_does_what_the_page_says(page, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", ROOT / "tests" / "docs_runner.py", page, setup],
         cwd=tmp_path,
-        env=reader_environment(tmp_path),
+        env=reader_environment(tmp_path) | DATABASES.get(page, dict)(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",

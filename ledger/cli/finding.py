@@ -24,6 +24,7 @@ from ledger.cli.output import (
     whole_id,
     width,
 )
+from ledger.sources.copying import place_of
 from ledger.views.text import one_line, printable
 
 Models = Annotated[
@@ -147,7 +148,7 @@ def list_(
         _say_table(found)
     else:
         narrowed = any((title, state, model, label, since, until))
-        say(printable(f"no conversations{' fit' if narrowed else ''} in {context.obj}"))
+        say(printable(f"no conversations{' fit' if narrowed else ''} in {place_of(store)}"))
     for row in found:
         if row.unreadable:
             _ = opened(context, row.id).head  # Reading warns of damage, in its own words.
@@ -235,7 +236,7 @@ def search(
         for hit in found:
             say(_hit_text(hit))
         if not found:
-            say(printable(f"nothing found for {query!r} in {context.obj}"))
+            say(printable(f"nothing found for {query!r} in {place_of(store)}"))
     _end(found, as_json=as_json)
 
 
@@ -279,7 +280,7 @@ def usage(
     elif found:
         _say_usage(found, by.value)
     else:
-        say(printable(f"no turns in {context.obj}"))
+        say(printable(f"no turns in {place_of(store_of(context))}"))
     _end(found, as_json=as_json)
 
 

@@ -247,16 +247,16 @@ class FolderStore(Marked):
         Raises: store-conflict: the conversation holds records. Otherwise as `append`.
         Not promised: that the seals check under another id than the log had; `verify` tells.
         """
-        return self._place(conversation, data, lambda log: not self.read_end(conversation))
+        return self._put_whole(conversation, data, lambda log: not self.read_end(conversation))
 
     def grow(self, conversation: str, data: bytes) -> Position:
         """Make a conversation what a copy of its log is, of which it holds a beginning, or nothing yet.
 
         Raises: store-conflict: it holds something else. Otherwise as `adopt`.
         """
-        return self._place(conversation, data, lambda log: whole.begins(log, data))
+        return self._put_whole(conversation, data, lambda log: whole.begins(log, data))
 
-    def _place(
+    def _put_whole(
         self, conversation: str, data: bytes, fits: Callable[[reading.Log], bool]
     ) -> Position:
         self._check(conversation)
