@@ -84,6 +84,7 @@ def write_rows(store: SQLStore, conversation: str, data: bytes) -> None:
 
 class _SQLSuite(StoreSuite):
     lacks: ClassVar = {}
+    effort: ClassVar = 0.5  # There are two databases, and each commit waits for a disk or a server.
     open_store = staticmethod(open_sql)
 
     def read_bytes(self, store: SQLStore, conversation: str) -> bytes:

@@ -26,7 +26,7 @@ from sqlalchemy.pool import StaticPool
 
 from ledger.bells import Bell
 from ledger.errors import LedgerError, StoreBusy, StoreIO, StoreVersion
-from ledger.stores import forks
+from ledger.stores import forks, handout
 from ledger.stores.sql import failures, tables
 from ledger.stores.sql.failures import Again, Lost, Missing
 
@@ -72,6 +72,8 @@ class Database:
         self._was_up = False
         self._clock: tuple[float, float] | None = None
         """What the database's clock said, and this process's own when it did."""
+        self._door = threading.Lock()
+        """Passed by whoever begins to do something; held while the process is copied."""
         self._bell = Bell()
         self._busy: set[object] = set()
         """What is done with connections now."""
@@ -110,10 +112,14 @@ class Database:
 
     def once(self, work: Callable[[Connection], T]) -> T:
         """Do work with a connection, once. Raises as `run`, and Lost, Again."""
+        # A pool that runs out of stack in the middle loses a connection.
+        return handout.with_room(lambda: self._once(work))
+
+    def _once(self, work: Callable[[Connection], T]) -> T:
         connected = False
         this = object()
         try:
-            with self._bell.lock:
+            with self._door:
                 self._busy.add(this)
             with self._work.connect() as connection:
                 connected = self._was_up = True
@@ -335,20 +341,19 @@ class Database:
         SQLite keeps in memory which locks a process holds. A child that inherited that would take locks for
         held that only its parent holds, and a file's log could be removed under it.
         """
-        self._bell.lock.acquire()
-        while self._busy and not self.is_postgres:
-            self._bell.lock.release()
-            self._bell.wait_for(lambda: not self._busy)
-            self._bell.lock.acquire()
+        self._door.acquire()
         if not self.is_postgres:
+            self._bell.wait_for(lambda: not self._busy)
             self.engine.dispose()
+        self._bell.lock.acquire()
 
     def after_fork(self, *, child: bool) -> None:
         """In the child, leave the connections to the parent: they are its, and are not to be closed here."""
         if not child:
             self._bell.lock.release()
+            self._door.release()
             return
-        self._bell, self._busy = Bell(), set()
+        self._door, self._bell, self._busy = threading.Lock(), Bell(), set()
         _left_to_parents.append(self.engine.pool)
         self.engine.dispose(close=False)
 
