@@ -135,6 +135,8 @@ class Database:
             reason = "no connection of the pool came free; its size is set where the engine is made"
             failure = StoreBusy(where=self.where, reason=reason)
         finally:
+            if not self.users and self._own:
+                self.engine.dispose()  # A store that was closed is used: nothing stays open for it.
             self._busy.discard(this)
             self._bell.ring()
         if isinstance(failure, Lost):
