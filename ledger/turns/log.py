@@ -420,6 +420,13 @@ class Log:
             return True
         return bool(self.calls.wait(self.conversation, self._position, 0))
 
+    def has_word(self) -> bool:
+        """Say at once whether there may be news: as the store has heard, where it listens; else as `moved`."""
+        told = getattr(self.store, "has_word", None)
+        if self.tells_at_once or not callable(told):
+            return self.moved()
+        return bool(told(self.conversation, self._position))
+
     def wait(self, timeout_s: float) -> None:
         """Block until the log grew past what was read, or the time is up."""
         wait = getattr(self.calls, "wait", None)

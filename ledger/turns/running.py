@@ -217,7 +217,7 @@ class Run:
         return not self._taken
 
     def _has_news(self) -> bool:
-        return self._log.position != self._seen or self._log.moved()
+        return self._log.position != self._seen or self._log.has_word()
 
     def renew(self) -> bool:
         """Renew the lease. Returns: whether it was renewed, or needs to be no more."""

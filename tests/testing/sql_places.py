@@ -67,8 +67,8 @@ def write_rows(store: SQLStore, conversation: str, data: bytes) -> None:
         values |= {"newer": int(cut.head.newer)}
         run(
             """INSERT INTO ledger_conversations
-            (tenant, id, count, size, chain, ready, newer, first_at, first_salt, torn) VALUES
-            (:tenant, :id, :records, :size, :chain, :ready, :newer, :first_at, :first_salt, :torn)""",
+            (tenant, id, count, size, chain, ready, newer, first_at, first_salt, erased, torn) VALUES
+            (:tenant, :id, :records, :size, :chain, :ready, :newer, :first_at, :first_salt, :erased, :torn)""",
             **values,
         )
         key = run(find, id=conversation).scalar()

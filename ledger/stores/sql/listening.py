@@ -6,7 +6,8 @@ So a word may be lost with a process that dies in between, and each thing that i
 once more every few seconds, all in one query. Where the database gives no word (a pooler between, a
 connection that was lost) the same query is made more often, and the connection is sought again.
 
-What is known of a thing holds until the next word of it: asking again whether it changed costs nothing.
+What is known of a thing holds until the next word of it. That is a hint, for who looks after many turns: a word
+comes a moment after the commit, so what must be true is asked of the database.
 """
 
 from __future__ import annotations
@@ -118,15 +119,22 @@ class Listener:
             watched.asked = time.monotonic()
             return watched
 
-    def position(self, thing: Thing, ask: Callable[[], Position]) -> Position:
-        """Return where a conversation is: as it is known, or as `ask` finds it."""
+    def version(self, thing: Thing) -> int | None:
+        """Return which word of a thing was the last; None: nobody asks about it."""
+        watched = self._things.get(thing)
+        return watched.version if watched is not None else None
+
+    def note(self, thing: Thing, version: int | None, position: Position) -> None:
+        """Note where a conversation was found, asked after the word that is named."""
+        watched = self._things.get(thing)
+        if watched is not None and version is not None:
+            watched.known = version, position
+
+    def known(self, thing: Thing) -> Position | None:
+        """Return where a conversation is, as far as was heard; None: nothing was, ask. Watched from now on."""
         watched = self._watch(thing)
-        known, version = watched.known, watched.version
-        if known is not None and known[0] == version and self.hears:
-            return known[1]
-        position = ask()
-        watched.known = version, position
-        return position
+        known = watched.known
+        return known[1] if known and known[0] == watched.version and self.hears else None
 
     def wake(self, thing: Thing) -> None:
         """Have those who wait for a thing look now, here and in other processes."""

@@ -36,6 +36,8 @@ class Head(NamedTuple):
     """Whether it holds a record of a newer format."""
     first_at: str | None
     first_salt: str | None
+    erased: int
+    """How often something was erased from it."""
     torn: bytes | None
     """What stands after the last line feed and is no whole line."""
 
@@ -53,7 +55,7 @@ class Head(NamedTuple):
 def nothing(conversation: str) -> Head:
     """Return the head of a conversation that is not there."""
     chain = codec.first_chain(conversation).decode()
-    return Head(0, 0, 0, chain, True, False, None, None, None)
+    return Head(0, 0, 0, chain, True, False, None, None, 0, None)
 
 
 class Cut(NamedTuple):
@@ -89,6 +91,7 @@ def cut(conversation: str, data: bytes) -> Cut:
         newer=any(map(lines.is_newer, data.split(b"\n"))),
         first_at=first[0],
         first_salt=first[1],
+        erased=0,
         torn=torn,
     )
     return Cut(rows, head)

@@ -94,7 +94,8 @@ def erase(
     changes, report = plans.changes_of(plans.lines_of(source), id, turn)
     changed = [(change.seq, _overwritten(connection, log, change)) for change in changes]
     if changed:
-        log.change(changed, _head_with(log.head, changed))
+        head = _head_with(log.head, changed)
+        log.change(changed, head._replace(erased=head.erased + 1))
     common = {"key": log.head.key, "tenant": tenant}
     for seq, _ in changed:
         connection.execute(_UNMENTION, {**common, "seq": seq})

@@ -16,15 +16,16 @@ _BACK = 32
 _AT_ONCE = 1000
 """How many rows of a log are read at once where it is gone through from end to end."""
 
-_COLUMNS = "key, count, size, chain, ready, newer, first_at, first_salt, torn"
+_COLUMNS = "key, count, size, chain, ready, newer, first_at, first_salt, erased, torn"
 
 _HEAD = text(f"SELECT {_COLUMNS} FROM ledger_conversations WHERE tenant = :tenant AND id = :id")
+_HEADS = text(f"SELECT id, {_COLUMNS} FROM ledger_conversations WHERE tenant = :tenant")
 _HEAD_LOCKED = text(f"{_HEAD.text} FOR UPDATE")
 _FROM = text(
     f"""WITH head AS ({_HEAD.text})
     SELECT -1 AS seq, NULL AS data, {_COLUMNS} FROM head
     UNION ALL
-    SELECT line.seq, line.data, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    SELECT line.seq, line.data, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM head JOIN ledger_lines AS line ON line.conversation = head.key WHERE line.seq >= :first
     ORDER BY seq"""
 )
@@ -43,6 +44,12 @@ def head(connection: Connection, tenant: int, conversation: str) -> Head | None:
     """Return what is said of a conversation's log; None: there is none."""
     found = connection.execute(_HEAD, {"tenant": tenant, "id": conversation}).first()
     return _head(tuple(found)) if found is not None else None
+
+
+def heads(connection: Connection, tenant: int) -> list[tuple[str, Head]]:
+    """Return what is said of every log, with its id."""
+    found = connection.execute(_HEADS, {"tenant": tenant})
+    return [(row[0], _head(tuple(row)[1:])) for row in found]
 
 
 def head_locked(
@@ -160,6 +167,6 @@ def raw(connection: Connection, tenant: int, conversation: str) -> bytes:
 
 
 def _head(found: tuple[Any, ...]) -> Head:
-    key, count, size, chain, ready, newer, at, salt, torn = found
+    key, count, size, chain, ready, newer, at, salt, erased, torn = found
     torn = bytes(torn) if torn is not None else None
-    return Head(key, count, size, chain, bool(ready), bool(newer), at, salt, torn)
+    return Head(key, count, size, chain, bool(ready), bool(newer), at, salt, erased, torn)

@@ -60,6 +60,7 @@ _VERSION_1 = (
         newer smallint NOT NULL,
         first_at {id},
         first_salt {id},
+        erased bigint NOT NULL,
         torn {bytes},
         UNIQUE (tenant, id))""",
     """CREATE TABLE ledger_lines (

@@ -30,9 +30,9 @@ _PLACE = {
     True: "CAST(CAST(pg_current_xact_id() AS text) AS bigint)",
     False: "(SELECT clock FROM ledger_meta)",
 }
-_HEAD_COLUMNS = "tenant, id, count, size, chain, ready, newer, first_at, first_salt, torn"
+_HEAD_COLUMNS = "tenant, id, count, size, chain, ready, newer, first_at, first_salt, erased, torn"
 _HEAD_VALUES = (
-    ":tenant, :id, :records, :size, :chain, :ready, :newer, :first_at, :first_salt, :torn"
+    ":tenant, :id, :records, :size, :chain, :ready, :newer, :first_at, :first_salt, :erased, :torn"
 )
 _ADD_MANY = """INSERT INTO ledger_lines (conversation, seq, tenant, era, place, data)
         SELECT head.key, line.seq, CAST(:tenant AS bigint), meta.era, {place}, line.data
@@ -54,7 +54,7 @@ _GROW = text(
 _BEGIN = text(
     f"""WITH head AS (
         INSERT INTO ledger_conversations ({_HEAD_COLUMNS})
-        SELECT :tenant, :id, :records, :size, :chain, :ready, :newer, :first_at, :first_salt, NULL
+        SELECT :tenant, :id, :records, :size, :chain, :ready, :newer, :first_at, :first_salt, :erased, NULL
         FROM ledger_meta WHERE version = {VERSION}
         ON CONFLICT (tenant, id) DO NOTHING RETURNING key),
     added AS ({_ADD_MANY.format(place=_PLACE[True])})
@@ -66,7 +66,7 @@ _NEW_HEAD = text(
 )
 _CHANGE_HEAD = text(
     """UPDATE ledger_conversations SET count = :records, size = :size, chain = :chain, ready = :ready,
-        newer = :newer, first_at = :first_at, first_salt = :first_salt, torn = :torn
+        newer = :newer, first_at = :first_at, first_salt = :first_salt, erased = :erased, torn = :torn
     WHERE key = :key"""
 )
 _ADD = {
@@ -172,6 +172,7 @@ class Locked:
     def replace(self, cut: Cut) -> None:
         """Put the rows of a whole log in the place of these, of which it is the continuation."""
         last = self.head.records
+        cut = cut._replace(head=cut.head._replace(erased=self.head.erased))
         if not last:
             self._connection.execute(_CLEAR, {"key": self.head.key})
             self.place(cut.rows.items(), cut.head)

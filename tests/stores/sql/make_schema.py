@@ -62,7 +62,9 @@ def dump(store: SQLStore, dialect: str) -> list[str]:
             rows = connection.execute(sqlalchemy.select(table)).mappings().all()
             for row in rows:
                 values = ", ".join(literal(value, dialect=dialect) for value in row.values())
-                statements.append(f"INSERT INTO {name[1]} ({', '.join(row.keys())}) VALUES ({values})")
+                statements.append(
+                    f"INSERT INTO {name[1]} ({', '.join(row.keys())}) VALUES ({values})"
+                )
             if dialect == "postgres" and rows and "key" in rows[0]:
                 sequence = f"pg_get_serial_sequence('{name[1]}', 'key')"
                 statements.append(f"SELECT setval({sequence}, {max(row['key'] for row in rows)})")

@@ -314,7 +314,7 @@ def test_a_crowd_survives_kills_and_a_restart():
 
 
 def test_one_connection_hears_for_all(store, place):
-    """However many threads wait, one connection listens, and none of them asks again meanwhile."""
+    """However many threads wait, one connection listens, and none asks again meanwhile."""
     count = store.append("c", notes("a"))
     sent = statements(store)
     said: list[bool] = []
@@ -323,12 +323,15 @@ def test_one_connection_hears_for_all(store, place):
     ]
     for thread in threads:
         thread.start()
-    postgres.until(lambda: store.tells_at_once)
+    postgres.until(lambda: store._listener.hears)
     time.sleep(0.3)
     asked = len(sent)
     assert store._database.engine.pool.checkedout() == 0
     assert store.wait("c", count, 0.5) is False
-    assert len(sent) == asked
+    assert len(sent) == asked + 2  # At its beginning, and at its end.
+    assert store.has_word("c", count) is False
+    assert store.has_word("c", 0) is True
+    assert len(sent) == asked + 2
     with children(1) as (child,):
         child.prepare(jobs.write_batches, open_sql, place, 1)
         child.begin(20)
@@ -349,7 +352,7 @@ def test_where_no_word_comes_it_is_looked_at(store, place, monkeypatch):
         assert store.wait("c", count, 30)
         waiting.join()
         child.result(20)
-    assert not store.tells_at_once
+    assert not store._listener.hears
 
 
 def test_a_listener_that_was_cut_off_comes_back(place, other, monkeypatch):
@@ -358,8 +361,8 @@ def test_a_listener_that_was_cut_off_comes_back(place, other, monkeypatch):
     place, name = named_place()
     with open_sql(place) as store:
         store.append("c", notes("a"))
-        store.wait("c", 1, 0)
-        postgres.until(lambda: store.tells_at_once)
+        assert store.has_word("c", 1)
+        postgres.until(lambda: store._listener.hears)
         kill_connections(other, name)
         postgres.until(lambda: not store._listener.hears)
         said: list[bool] = []
@@ -369,7 +372,7 @@ def test_a_listener_that_was_cut_off_comes_back(place, other, monkeypatch):
             second.append("c", notes("b"))
         waiting.join(20)
         assert said == [True]
-        postgres.until(lambda: store.tells_at_once)
+        postgres.until(lambda: store._listener.hears)
 
 
 def test_a_wrong_password_is_told_without_it():

@@ -216,6 +216,27 @@ def test_a_log_grows_to_its_copy(store):
         store.grow("c", source.raw("c"))
 
 
+def test_what_changed_is_told_by_looks(store):
+    """A log looks otherwise after an append, an erasure and a deletion; beyond a mark only what is new comes."""
+    store.append("c", conversation_of(TURN, "x"))
+    looks, erasures = store.looks(), store.erasures("c")
+    first = store.since("c")
+    assert (len(first.records), first.whole, looks["c"]) == (4, True, first.look)
+    assert store.since("c", first.mark).records == []
+    store.append("c", notes("a"))
+    assert store.looks() != looks
+    assert store.erasures("c") == erasures
+    second = store.since("c", first.mark)
+    assert (len(second.records), second.whole) == (1, False)
+    store.erase("c", TURN)
+    assert store.erasures("c") != erasures
+    third = store.since("c", second.mark)
+    assert (len(third.records), third.whole) == (5, True)
+    store.delete("c")
+    store.append("c", notes("a"))
+    assert store.since("c", third.mark).whole
+
+
 # -- the schema
 
 
