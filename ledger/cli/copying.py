@@ -1,7 +1,8 @@
-"""The command that copies conversations from one store to another."""
+"""The command that copies conversations from one store to another; what a folder alone can do."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -9,6 +10,7 @@ import typer
 
 from ledger.cli.output import Json, named_store, of_each, opened_store, say, say_json
 from ledger.sources.copying import Copied, copy_conversation
+from ledger.stores.resolve import is_url
 from ledger.views.text import printable
 
 
@@ -55,3 +57,10 @@ def _text(done: Copied) -> str:
     lines += [f"  attachment: {sha256}" for sha256 in done.attachments]
     lines += [f"  its bytes are in neither store: {sha256}" for sha256 in done.missing]
     return "\n".join(lines)
+
+
+def folder_of(context: typer.Context) -> Path:
+    """Return the folder of the store. Raises: typer.BadParameter: it is in a database."""
+    if is_url(context.obj):
+        raise typer.BadParameter("the store is in a database, and this is done with a folder")
+    return Path(context.obj)

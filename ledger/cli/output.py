@@ -149,13 +149,6 @@ def opened_store(named: Path | str) -> Any:
         raise typer.BadParameter(str(error)) from None
 
 
-def folder_of(context: typer.Context) -> Path:
-    """Return the folder of the store. Raises: typer.BadParameter: it is in a database."""
-    if is_url(context.obj):
-        raise typer.BadParameter("the store is in a database, and this is done with a folder")
-    return Path(context.obj)
-
-
 def opened(context: typer.Context, id: str) -> Conversation:
     """Open a conversation, new or not."""
     return open_conversation(id, store=store_of(context))

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from ledger.cli.copying import folder_of
 from ledger.cli.output import (
     DAMAGE,
     Id,
     Json,
     TurnName,
     conversation,
-    folder_of,
     heading,
     name_foreign_files,
     named,

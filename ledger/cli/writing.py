@@ -12,12 +12,12 @@ import msgspec
 import typer
 
 from ledger import merging
+from ledger.cli.copying import folder_of
 from ledger.cli.output import (
     DAMAGE,
     Id,
     Json,
     conversation,
-    folder_of,
     named,
     opened,
     read_text,

@@ -21,9 +21,8 @@ from ledger.errors import (
     LedgerError,
     StoreCorrupt,
     StoreGone,
-    StoreUnknown,
 )
-from ledger.records import codec, erasing, ids, kinds
+from ledger.records import codec, ids, kinds
 from ledger.stores import handout, lines, waking
 from ledger.stores import verify as verifying
 from ledger.stores.base import (
@@ -47,26 +46,19 @@ from ledger.stores.sql import (
     writing,
 )
 from ledger.stores.sql.database import Database, database_of
-from ledger.stores.sql.failures import Again, Lost
+from ledger.stores.sql.ends import Ends
 from ledger.stores.sql.feed import At
 from ledger.stores.sql.listening import CONVERSATION, Listener, TreeWaits
-from ledger.stores.sql.pieces import Head, Sealed
 
 T = TypeVar("T")
 
-_REMEMBERED = 4096
-"""Of how many logs the end is remembered; then all are forgotten, and found again as they are asked for."""
 _HOLD_AGAIN_S = 12 * 60 * 60
-_TRIES = 3
-"""How often an append is tried at the end that was found; then it stands in line for the row."""
 _FEED_PAUSE_S = 0.2
 
-_TENANT = text("SELECT key FROM ledger_tenants WHERE name = :name")
-_NEW_TENANT = text("INSERT INTO ledger_tenants (name) VALUES (:name) ON CONFLICT DO NOTHING")
 _LIST = text("SELECT id FROM ledger_conversations WHERE tenant = :tenant AND count > 0")
 
 
-class SQLStore:
+class SQLStore(Ends):
     """Conversations in a database, durable when an append returns, for many processes and machines at once.
 
     Args: database: a URL as SQLAlchemy takes it (`postgresql://user:password@host/name`,
@@ -92,12 +84,8 @@ class SQLStore:
     ) -> None:
         if tenant == "" or not isinstance(tenant, str | None):
             raise ValueError(f"tenant is a name, or None, not {tenant!r}")
-        self.tenant = tenant
-        self._database = database_of(database, lock_timeout_s)
+        super().__init__(database_of(database, lock_timeout_s), tenant)
         self._strict = strict
-        self._tenant_key: tuple[int, int] | None = None
-        """The tenant's key, and the number of losses of the connection at which it held."""
-        self._known: dict[str, Head] = {}
         self._held: dict[str, float] = {}
         self._polls = waking.Waiters()
         self._listener = self._shared_listener()
@@ -110,11 +98,6 @@ class SQLStore:
     def __repr__(self) -> str:
         tenant = f", tenant={self.tenant!r}" if self.tenant is not None else ""
         return f"SQLStore({self.where!r}{tenant})"
-
-    @property
-    def where(self) -> str:
-        """Which database it is, without user, password and options."""
-        return self._database.where
 
     def __enter__(self) -> Self:
         return self
@@ -138,32 +121,6 @@ class SQLStore:
         if self._listener is not None:
             return TreeWaits(self._listener, self._tenant)
         return waking.Waiters()
-
-    # -- whose
-
-    def _tenant(self, make: bool) -> int | None:
-        """Return the tenant's key; None: it has nothing here yet. Args: make: give it one then."""
-        losses = self._database.losses
-        if self._tenant_key is not None and self._tenant_key[1] == losses:
-            return self._tenant_key[0]
-        if make:
-            self._database.make_schema()
-        elif not self._database.has_schema():
-            return None
-        key = self._database.run(lambda c: self._find_tenant(c, make))
-        if key is not None:
-            self._tenant_key = key, losses
-        return key
-
-    def _find_tenant(self, connection: Connection, make: bool) -> int | None:
-        given = {"name": self.tenant or ""}
-        key: int | None = connection.execute(_TENANT, given).scalar()
-        if key is None and make:
-            connection.execute(_NEW_TENANT, given)
-            key = connection.execute(_TENANT, given).scalar_one()
-        if key is not None and make and self._database.is_postgres:
-            feed.begin_era_if_restored(connection, key, self._database)
-        return key
 
     # -- adding
 
@@ -199,109 +156,6 @@ class SQLStore:
         position = handout.with_room(lambda: self._append(conversation, bodies, expect))
         self._wake(conversation)
         return position
-
-    def _append(self, id: str, bodies: list[bytes], expect: int | None) -> Position:
-        tenant = self._need_tenant()
-        named = {name for body in bodies for name in erasing.attachments(body)}
-        if self._database.is_postgres and not named:
-            for _ in range(_TRIES):
-                found = self._append_where_known(tenant, id, bodies, expect)
-                if found is not None:
-                    return found
-        return self._append_locked(tenant, id, bodies, expect, named)
-
-    def _append_where_known(
-        self, tenant: int, id: str, bodies: list[bytes], expect: int | None
-    ) -> Position | None:
-        """Append at the end as it is known. Returns: None: it was not the end, or is an odd one."""
-        known = self._known.pop(id, None)
-        if known is None or (expect is not None and not agrees(expect, known.position)):
-            known = self._head(id)
-            check_expected(id, expect, known.position)
-        if known.newer or not known.ready:
-            return None
-        new = writing.at_end(known, bodies)
-        key = self._write(tenant, id, known, new)
-        if key is None:
-            return None
-        if key:
-            self._remember(id, new.head._replace(key=key))
-        return new.head.position
-
-    def _write(self, tenant: int, id: str, known: Head, new: Sealed) -> int | None:
-        """Add lines in one statement. Returns: the log's key, 0 where it is not known; None: not added."""
-        sent = False
-        try:
-            return self._database.once(lambda c: writing.in_one(c, tenant, id, known, new))
-        except Again:
-            return None
-        except Lost as lost:
-            sent = lost.sent
-
-        def settle(connection: Connection) -> int | None:
-            # At most one of all these statements adds lines: the end that they name comes once.
-            nonlocal sent
-            if writing.stands(connection, tenant, id, known, new):
-                return 0
-            sent = True
-            key = writing.in_one(connection, tenant, id, known, new)
-            return 0 if key is None and writing.stands(connection, tenant, id, known, new) else key
-
-        return self._settled(lambda: self._database.run(settle), lambda: sent)
-
-    def _settled(self, work: Callable[[], T], in_doubt: Callable[[], bool]) -> T:
-        """Do what finds out how a change came out. Raises: store-unknown: it cannot be found out."""
-        try:
-            return work()
-        except LedgerError as error:
-            if not in_doubt() or error.code not in ("store-io", "store-busy"):
-                raise
-        reason = (
-            "the connection was lost while something was changed, and did not come back in time"
-        )
-        raise StoreUnknown(where=self.where, reason=reason)
-
-    def _append_locked(
-        self, tenant: int, id: str, bodies: list[bytes], expect: int | None, named: set[str]
-    ) -> Position:
-        """Append in a transaction, the log's row locked."""
-        self._known.pop(id, None)
-        tried: list[tuple[Head, Sealed]] = []
-
-        def work(connection: Connection) -> Head:
-            with self._database.transaction(connection):
-                log = self._locked(connection, tenant, id)
-                for (
-                    head,
-                    new,
-                ) in (
-                    tried
-                ):  # An attempt whose end was not heard is over, now that this has the lock.
-                    if writing.stands(connection, tenant, id, head, new):
-                        return new.head
-                log.check(expect)
-                log.keep(self.blobs.seen(named))
-                before = log.head
-                new = log.add(bodies, self._named(id))
-                tried.append((before._replace(records=new.head.records - len(bodies)), new))
-                return new.head._replace(key=log.head.key)
-
-        head = self._settled(lambda: self._database.run(work), lambda: bool(tried))
-        if head.key:
-            self._remember(id, head)
-        return head.position
-
-    def _locked(self, connection: Connection, tenant: int, id: str) -> writing.Locked:
-        self._database.check_version(connection)
-        return writing.Locked(connection, tenant, id, postgres=self._database.is_postgres)
-
-    def _named(self, id: str) -> str:
-        return f"{self.where}, conversation {id}"
-
-    def _need_tenant(self) -> int:
-        tenant = self._tenant(True)
-        assert tenant is not None
-        return tenant
 
     def adopt(self, conversation: str, data: bytes) -> Position:
         """Make a conversation of the bytes of a whole log, as `raw` gave them; all or nothing.
@@ -505,13 +359,6 @@ class SQLStore:
         ids.check_conversation(conversation)
         return self._head(conversation).position
 
-    def _head(self, conversation: str) -> Head:
-        tenant = self._tenant(False)
-        head = None
-        if tenant is not None:
-            head = self._database.run(lambda c: rows.head(c, tenant, conversation))
-        return head if head is not None else pieces.nothing(conversation)
-
     def wait(self, conversation: str, after: int, timeout: float) -> bool:
         """Block until the conversation is not at position `after`, or `timeout` seconds passed.
 
@@ -650,13 +497,6 @@ class SQLStore:
     def now(self) -> datetime:
         """Return the time by the database's clock: that of all who share it."""
         return self._database.now()
-
-    # -- what is remembered
-
-    def _remember(self, conversation: str, head: Head) -> None:
-        if len(self._known) >= _REMEMBERED:
-            self._known = {}
-        self._known[conversation] = head
 
 
 def _released(database: Database) -> None:

@@ -232,7 +232,7 @@ def test_an_append_of_unknown_outcome_is_settled(store, monkeypatch, done, locke
     store.append("c", notes("a"))
     lost: list[bool] = []
     if locked:
-        monkeypatch.setattr("ledger.stores.sql.store._TRIES", 0)
+        monkeypatch.setattr("ledger.stores.sql.ends._TRIES", 0)
         original = type(store._database).transaction
 
         def transaction(self, connection, **options):

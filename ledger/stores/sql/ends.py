@@ -1,0 +1,229 @@
+"""The ends of logs as a store knows them, and records added there; what changed since it was looked at.
+
+What is known of a log's end makes an append one statement (`writing.in_one`). It is a help, used only under
+the condition that it is so, and may be dropped at any moment.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from ledger.errors import LedgerError, StoreGone, StoreUnknown
+from ledger.records import erasing, ids, kinds
+from ledger.stores.base import Position, Records, Since, agrees, check_expected
+from ledger.stores.sql import attachments, feed, pieces, rows, writing
+from ledger.stores.sql.database import Database
+from ledger.stores.sql.failures import Again, Lost
+from ledger.stores.sql.pieces import Head, Sealed
+
+T = TypeVar("T")
+
+_REMEMBERED = 4096
+"""Of how many logs the end is remembered; then all are forgotten, and found again as they are asked for."""
+_TRIES = 3
+"""How often an append is tried at the end that was found; then it stands in line for the row."""
+
+_TENANT = text("SELECT key FROM ledger_tenants WHERE name = :name")
+_NEW_TENANT = text("INSERT INTO ledger_tenants (name) VALUES (:name) ON CONFLICT DO NOTHING")
+
+
+class Ends(ABC):
+    """The logs of one tenant in a database, as far as their ends are concerned."""
+
+    blobs: attachments.SQLBlobs
+
+    def __init__(self, database: Database, tenant: str | None) -> None:
+        self.tenant = tenant
+        self._database = database
+        self._tenant_key: tuple[int, int] | None = None
+        """The tenant's key, and the number of losses of the connection at which it held."""
+        self._known: dict[str, Head] = {}
+
+    @property
+    def where(self) -> str:
+        """Which database it is, without user, password and options."""
+        return self._database.where
+
+    # -- whose
+
+    def _tenant(self, make: bool) -> int | None:
+        """Return the tenant's key; None: it has nothing here yet. Args: make: give it one then."""
+        losses = self._database.losses
+        if self._tenant_key is not None and self._tenant_key[1] == losses:
+            return self._tenant_key[0]
+        if make:
+            self._database.make_schema()
+        elif not self._database.has_schema():
+            return None
+        key = self._database.run(lambda c: self._find_tenant(c, make))
+        if key is not None:
+            self._tenant_key = key, losses
+        return key
+
+    def _find_tenant(self, connection: Connection, make: bool) -> int | None:
+        given = {"name": self.tenant or ""}
+        key: int | None = connection.execute(_TENANT, given).scalar()
+        if key is None and make:
+            connection.execute(_NEW_TENANT, given)
+            key = connection.execute(_TENANT, given).scalar_one()
+        if key is not None and make and self._database.is_postgres:
+            feed.begin_era_if_restored(connection, key, self._database)
+        return key
+
+    # -- adding
+
+    def _append(self, id: str, bodies: list[bytes], expect: int | None) -> Position:
+        tenant = self._need_tenant()
+        named = {name for body in bodies for name in erasing.attachments(body)}
+        if self._database.is_postgres and not named:
+            for _ in range(_TRIES):
+                found = self._append_where_known(tenant, id, bodies, expect)
+                if found is not None:
+                    return found
+        return self._append_locked(tenant, id, bodies, expect, named)
+
+    def _append_where_known(
+        self, tenant: int, id: str, bodies: list[bytes], expect: int | None
+    ) -> Position | None:
+        """Append at the end as it is known. Returns: None: it was not the end, or is an odd one."""
+        known = self._known.pop(id, None)
+        if known is None or (expect is not None and not agrees(expect, known.position)):
+            known = self._head(id)
+            check_expected(id, expect, known.position)
+        if known.newer or not known.ready:
+            return None
+        new = writing.at_end(known, bodies)
+        key = self._write(tenant, id, known, new)
+        if key is None:
+            return None
+        if key:
+            self._remember(id, new.head._replace(key=key))
+        return new.head.position
+
+    def _write(self, tenant: int, id: str, known: Head, new: Sealed) -> int | None:
+        """Add lines in one statement. Returns: the log's key, 0 where it is not known; None: not added."""
+        sent = False
+        try:
+            return self._database.once(lambda c: writing.in_one(c, tenant, id, known, new))
+        except Again:
+            return None
+        except Lost as lost:
+            sent = lost.sent
+
+        def settle(connection: Connection) -> int | None:
+            # At most one of all these statements adds lines: the end that they name comes once.
+            nonlocal sent
+            if writing.stands(connection, tenant, id, known, new):
+                return 0
+            sent = True
+            key = writing.in_one(connection, tenant, id, known, new)
+            return 0 if key is None and writing.stands(connection, tenant, id, known, new) else key
+
+        return self._settled(lambda: self._database.run(settle), lambda: sent)
+
+    def _settled(self, work: Callable[[], T], in_doubt: Callable[[], bool]) -> T:
+        """Do what finds out how a change came out. Raises: store-unknown: it cannot be found out."""
+        try:
+            return work()
+        except LedgerError as error:
+            if not in_doubt() or error.code not in ("store-io", "store-busy"):
+                raise
+        reason = (
+            "the connection was lost while something was changed, and did not come back in time"
+        )
+        raise StoreUnknown(where=self.where, reason=reason)
+
+    def _append_locked(
+        self, tenant: int, id: str, bodies: list[bytes], expect: int | None, named: set[str]
+    ) -> Position:
+        """Append in a transaction, the log's row locked."""
+        self._known.pop(id, None)
+        tried: list[tuple[Head, Sealed]] = []
+
+        def work(connection: Connection) -> Head:
+            with self._database.transaction(connection):
+                log = self._locked(connection, tenant, id)
+                for (
+                    head,
+                    new,
+                ) in (
+                    tried
+                ):  # An attempt whose end was not heard is over, now that this has the lock.
+                    if writing.stands(connection, tenant, id, head, new):
+                        return new.head
+                log.check(expect)
+                log.keep(self.blobs.seen(named))
+                before = log.head
+                new = log.add(bodies, self._named(id))
+                tried.append((before._replace(records=new.head.records - len(bodies)), new))
+                return new.head._replace(key=log.head.key)
+
+        head = self._settled(lambda: self._database.run(work), lambda: bool(tried))
+        if head.key:
+            self._remember(id, head)
+        return head.position
+
+    def _locked(self, connection: Connection, tenant: int, id: str) -> writing.Locked:
+        self._database.check_version(connection)
+        return writing.Locked(connection, tenant, id, postgres=self._database.is_postgres)
+
+    def _named(self, id: str) -> str:
+        return f"{self.where}, conversation {id}"
+
+    def _need_tenant(self) -> int:
+        tenant = self._tenant(True)
+        assert tenant is not None
+        return tenant
+
+    # -- what changed
+
+    def erasures(self, conversation: str) -> str:
+        """Return a text that is another one whenever a turn was erased, or the conversation made anew."""
+        return _identity_of(self._head(ids.check_conversation(conversation)))
+
+    def looks(self) -> dict[str, str]:
+        """Return how each log looks now, by conversation: another text whenever the log is another."""
+        tenant = self._tenant(False)
+        found = self._database.run(lambda c: rows.heads(c, tenant)) if tenant is not None else []
+        return {name: f"{_identity_of(log)}:{log.records}" for name, log in found}
+
+    def since(self, conversation: str, mark: str = "") -> Since:
+        """Return what a conversation holds beyond a mark; all of it where it is no continuation of that."""
+        log = self._head(ids.check_conversation(conversation))
+        of, _, at = mark.rpartition(":")
+        after = int(at) if of == _identity_of(log) else 0
+        try:
+            records = self.scan(conversation, after)
+        except StoreGone:
+            after, records = 0, self.scan(conversation)
+        look = f"{_identity_of(log)}:{log.records}"
+        mark = f"{_identity_of(log)}:{int(records.position)}"
+        return Since(records, look, mark, whole=not after)
+
+    @abstractmethod
+    def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
+        """Return the records after a position, as Structs."""
+
+    # -- what is known
+
+    def _head(self, conversation: str) -> Head:
+        tenant = self._tenant(False)
+        head = None
+        if tenant is not None:
+            head = self._database.run(lambda c: rows.head(c, tenant, conversation))
+        return head if head is not None else pieces.nothing(conversation)
+
+    def _remember(self, conversation: str, head: Head) -> None:
+        if len(self._known) >= _REMEMBERED:
+            self._known = {}
+        self._known[conversation] = head
+
+
+def _identity_of(log: Head) -> str:
+    """Return what tells a log from one made anew, and from what it was before something was erased."""
+    return f"{log.key}.{log.erased}"
