@@ -42,6 +42,8 @@ class Ends(ABC):
         self._database = database
         self._tenant_key: tuple[int, int] | None = None
         """The tenant's key, and the number of losses of the connection at which it held."""
+        self._may_add_at: int | None = None
+        """The number of losses at which the era of the feed was last found to be the present one."""
         self._known: dict[str, Head] = {}
 
     @property
@@ -54,7 +56,8 @@ class Ends(ABC):
     def _tenant(self, make: bool) -> int | None:
         """Return the tenant's key; None: it has nothing here yet. Args: make: give it one then."""
         losses = self._database.losses
-        if self._tenant_key is not None and self._tenant_key[1] == losses:
+        known = self._tenant_key is not None and self._tenant_key[1] == losses
+        if self._tenant_key is not None and known and (self._may_add_at == losses or not make):
             return self._tenant_key[0]
         if make:
             self._database.make_schema()
@@ -63,6 +66,7 @@ class Ends(ABC):
         key = self._database.run(lambda c: self._find_tenant(c, make))
         if key is not None:
             self._tenant_key = key, losses
+            self._may_add_at = losses if make else self._may_add_at
         return key
 
     def _find_tenant(self, connection: Connection, make: bool) -> int | None:

@@ -185,6 +185,7 @@ def test_the_feed_goes_on_after_a_restore():
         with store._database.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE ledger_lines SET place = place + 1000000000")
     with open_sql(place) as store:
+        assert texts(store.read("c")) == ["a"]
         store.append("d", notes("b"))
         found = store.feed(wait=20)
         found += store.feed(found[-1].position, wait=0.2)
