@@ -537,6 +537,8 @@ def report_text(report: Report) -> str:
         lines.append(f"  and {more} more")
     if report.torn_bytes:
         lines.append(f"  torn: {report.torn_bytes} bytes at the end, set aside by the next append")
+    lines += [f"  missing: attachment {sha256}" for sha256 in report.missing]
+    lines += [f"  altered: attachment {sha256}" for sha256 in report.altered]
     lines += [f"  set aside: {name}" for name in report.set_aside]
     lines += [f"  open to others: {name}; chmod 600 closes it" for name in report.wide]
     return "\n".join(lines)

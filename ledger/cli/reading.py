@@ -29,6 +29,7 @@ from ledger.cli.output import (
 )
 from ledger.sources.copying import place_of
 from ledger.stores.doctor import examine
+from ledger.stores.verify import Report
 from ledger.turn import Turn
 from ledger.turns.attachments import plain
 from ledger.views.text import one_line, printable, value_text
@@ -156,9 +157,13 @@ def verify(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Default: all of the store.")
     ] = None,
+    attachments: Annotated[
+        bool,
+        typer.Option("--attachments/--no-attachments", help="Read every attachment, too."),
+    ] = True,
     as_json: Json = False,
 ) -> None:
-    """Check the seals of logs, line by line, and name what is not as it was written.
+    """Check the seals of logs, line by line, and all attachments; name what is not as it was written.
 
     This finds accidents. Somebody who can write the files can also write new seals.
     Example: turn-ledger verify
@@ -168,7 +173,13 @@ def verify(
         conversation(context, name)
     if not ids:
         name_foreign_files(store, as_json=as_json)
-    reports, code = of_each(ids or store.conversations(), store.verify, as_json=as_json)
+    verdicts: dict[str, str] = {}
+
+    def check(name: str) -> Report:
+        report: Report = store.verify(name)
+        return report.check_attachments(store.blobs, verdicts) if attachments else report
+
+    reports, code = of_each(ids or store.conversations(), check, as_json=as_json)
     if as_json:
         say_json([msgspec.to_builtins(report) for report in reports])
     else:

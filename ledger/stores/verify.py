@@ -6,13 +6,16 @@ them). What is listed is what is not plainly sealed, and places that differ from
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 import msgspec
 
-from ledger.records import codec
+from ledger.errors import AttachmentMissing, LedgerError
+from ledger.records import codec, erasing
 from ledger.stores import lines
+from ledger.stores.blobs import Blobs
 
+_CHUNK = 1 << 20
 LISTED = 1000
 """How many findings a report lists; it counts all."""
 
@@ -57,35 +60,73 @@ class Report(msgspec.Struct):
     """Names of the side files that hold such bytes from before."""
     wide: list[str] = []
     """Its files that others may read or write, each with its mode: `alex.jsonl 0644`."""
+    attachments: list[str] = []
+    """The SHA-256 of what its good lines name, each once, in order."""
+    missing: list[str] = []
+    """Of these, what is not there. Known after `check_attachments`."""
+    altered: list[str] = []
+    """Of these, what is not the bytes that were kept, or cannot be read."""
 
     @property
     def damaged(self) -> bool:
-        """Whether a line that was once acknowledged may be lost or altered."""
-        return any(self.counts.get(what) for what in DAMAGE)
+        """Whether a line that was once acknowledged, or an attachment, may be lost or altered."""
+        lines = any(self.counts.get(what) for what in DAMAGE)
+        return lines or bool(self.missing or self.altered)
 
     @property
     def damage(self) -> list[Finding]:
         """The findings among those listed that say so."""
         return [finding for finding in self.findings if finding.what in DAMAGE]
 
+    def check_attachments(self, blobs: Blobs, verdicts: dict[str, str] | None = None) -> Self:
+        """Read every attachment that the log names, and say which are missing or altered. Returns: itself.
+
+        Args: blobs: the store's `blobs`. verdicts: what was found of each before, in this or another report;
+        what is found is added, so that each is read once.
+        """
+        known = verdicts if verdicts is not None else {}
+        for sha256 in self.attachments:
+            if sha256 not in known:
+                known[sha256] = _verdict(blobs, sha256)
+            if known[sha256]:
+                (self.missing if known[sha256] == "missing" else self.altered).append(sha256)
+        return self
+
+
+def _verdict(blobs: Blobs, sha256: str) -> str:
+    try:
+        with blobs.open(sha256) as stream:
+            while stream.read(_CHUNK):
+                pass
+    except AttachmentMissing:
+        return "missing"
+    except LedgerError:
+        return "altered"
+    return ""
+
 
 def verify(source: lines.Source, conversation: str) -> Report:
     """Check the bytes of a log from the start to the end they had."""
     report = Report(conversation=conversation, size_bytes=source.size)
+    named: dict[str, None] = {}
     reader = lines.Reader(source, codec.Scanner(codec.first_chain(conversation)))
     for piece in reader.whole_lines():
-        _judge(report, piece)
+        _judge(report, named, piece)
     if not reader.take_rest():
         report.torn_bytes = source.size - reader.scanner.offset
-    _judge(report, reader.finish(in_flight=False))
+    _judge(report, named, reader.finish(in_flight=False))
     report.records = reader.scanner.count
+    report.attachments = list(named)
     return report
 
 
-def _judge(report: Report, piece: lines.Piece) -> None:
+def _judge(report: Report, named: dict[str, None], piece: lines.Piece) -> None:
     for line in piece.lines:
         written = line.written
-        verdict = codec.judged(line, piece.text(line))
+        text = piece.text(line)
+        verdict = codec.judged(line, text)
+        if verdict in codec.HANDED_OUT:
+            named.update(dict.fromkeys(erasing.attachments(text)))
         report.counts[verdict] = report.counts.get(verdict, 0) + 1
         if verdict != "sealed":
             _list(report, verdict, line, written)

@@ -244,6 +244,22 @@ def test_verify_finds_a_changed_byte(cli, alex, tmp_path):
     assert "suspect" in out
 
 
+def test_verify_reads_attachments(cli, tmp_path):
+    """One that is gone is damage, unless they are not to be read."""
+    store = ledger.FolderStore(tmp_path / "store")
+    turn = ledger.open("pictures", store=store).record(
+        {"message": ledger.Attachment(b"png")}, "seen"
+    )
+    sha256 = turn.inputs["message"].sha256
+    assert cli("verify")[0] == 0
+    store.blobs.remove([sha256])
+
+    code, out, _ = cli("verify")
+    assert code == 8
+    assert f"missing: attachment {sha256}" in out
+    assert cli("verify", "--no-attachments")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("args", "code", "word"),
     [

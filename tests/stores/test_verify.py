@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import ledger
 from ledger.stores import lines
 from ledger.stores.memory import MemoryStore
 from ledger.stores.verify import LISTED, Finding, verify
@@ -124,3 +125,30 @@ def test_an_empty_log():
     for data in (b"", b"\n \n"):
         report = verify(lines.BytesSource(data), "c")
         assert (report.records, report.counts, report.damaged) == (0, {}, False)
+
+
+@pytest.mark.parametrize("kind", ["folder", "memory"])
+def test_attachments_are_read_when_they_are_asked_for(kind, tmp_path):
+    """What good lines name is looked for: gone, or other bytes now, it is damage; each is read once."""
+    store = ledger.FolderStore(tmp_path) if kind == "folder" else ledger.MemoryStore()
+    chat = ledger.open("c", store=store)
+    names = [
+        chat.record({"message": ledger.Attachment(data)}, "x").inputs["message"].sha256
+        for data in (b"a", b"b", b"c")
+    ]
+    chat.record({"message": ledger.Attachment(b"a")}, "x")
+    assert not store.verify("c").check_attachments(store.blobs).damaged
+
+    store.blobs.remove([names[0]])
+    if kind == "folder":
+        (kept,) = (path for path in tmp_path.rglob(names[1]))
+        kept.write_bytes(b"?")
+    report = store.verify("c")
+    assert (report.damaged, report.attachments) == (False, names)
+    verdicts: dict[str, str] = {}
+    report.check_attachments(store.blobs, verdicts)
+    assert report.damaged
+    assert (report.missing, report.altered) == (names[:1], names[1:2] if kind == "folder" else [])
+    store.blobs.put(b"a")
+    assert store.verify("c").check_attachments(store.blobs, verdicts).missing == names[:1]
+    assert store.verify("c").check_attachments(store.blobs).missing == []
