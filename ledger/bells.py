@@ -15,6 +15,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+SIGNAL_S = 0.5
+"""How long the main thread waits at once. A signal that comes between Python's last look for one and the
+system's wait does not end that wait: it is seen when the wait is over."""
+
 
 class Bell:
     """A lock, and those who wait until something that is changed under it is so."""
@@ -39,7 +43,7 @@ class Bell:
                 if found or not left:
                     return found
                 self._waiting.append(woken)
-            if not woken.acquire(timeout=left):
+            if not woken.acquire(timeout=_at_once(left)):
                 with self.lock:
                     if woken in self._waiting:
                         self._waiting.remove(woken)
@@ -50,6 +54,12 @@ class Bell:
             waiting, self._waiting = self._waiting, []
         for woken in waiting:
             woken.release()
+
+
+def _at_once(left_s: float) -> float:
+    if threading.current_thread() is not threading.main_thread():
+        return left_s
+    return SIGNAL_S if left_s < 0 else min(left_s, SIGNAL_S)
 
 
 def _left(deadline: float | None) -> float:
