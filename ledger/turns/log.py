@@ -186,10 +186,13 @@ class Log:
                 return  # Another thread did, meanwhile.
             records = self._scan(self.conversation, 0)
             found: Position = records.position
-            if found.incarnation != before.incarnation or found < history.position:
+            if found.incarnation != before.incarnation:
                 place = history.position
                 raise StoreGone(conversation=self.conversation, after=place, found=int(found))
-            history.become(records[: history.position])
+            # All of them: where lines were lost, the places that seals name at the end are not those that are counted.
+            history.become(records)
+            if history is self.history:
+                self._position = found
             if not self._warned and history.is_damaged:
                 self._warn()
 
@@ -224,7 +227,10 @@ class Log:
             self.keep(given)
             with self.lock:
                 history = self.read()
+                position = self._position
                 records = self._redacted(decide(history))
+                if position != self._position:
+                    continue  # It became whole meanwhile, and newer with it.
                 if not records:
                     return history
                 try:

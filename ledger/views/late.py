@@ -85,7 +85,7 @@ class LateHistory(History):
         return getattr(self, name)
 
     def become(self, records: Iterable[kinds.Recorded | Mapping[str, Any]]) -> None:
-        """Become the whole history of these records: all up to `position`.
+        """Become the whole history of these records: all up to `position` at least.
 
         Nodes stay the same objects: who holds one goes on with it.
         """

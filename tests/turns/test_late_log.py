@@ -245,3 +245,35 @@ def test_bytes_are_found_wherever_they_lie(tmp_path, monkeypatch):
     assert store.mentions("a", b"needle")
     assert not store.mentions("b", b"needle")
     assert not store.mentions("c", b"needle")
+
+
+@pytest.mark.parametrize("ask", ["turn", "tree", "record", "forget", "turns", "lineage"])
+@pytest.mark.parametrize("damage", ["a line feed", "a line", "bytes", "a late line feed"])
+def test_a_log_that_lost_lines_is_usable(folder, damage, ask):
+    """Where places were lost, what seals say at the end is not what is counted: all goes on as in a short log."""
+    log = folder / "conversations" / "alex.jsonl"
+    data = bytearray(log.read_bytes())
+    at = data.index(b"\n", len(data) - 20_000 if damage == "a late line feed" else 5_000)
+    if damage == "a line":
+        del data[at : data.index(b"\n", at + 1)]
+    elif damage == "bytes":
+        data[at : at + 3_000] = b"?" * 3_000
+    else:
+        data[at] ^= 1
+    log.write_bytes(data)
+    whole = ledger.open("alex", store=folder).all_turns
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamageWarning)
+        chat = ledger.open("alex", store=ledger.FolderStore(folder), context=last_turns(2))
+        assert chat.head.result == "r700"
+        {
+            "turn": lambda: chat.turn("turn-1").result,
+            "tree": lambda: str(chat.tree()),
+            "record": lambda: chat.record("m701", "r701"),
+            "forget": lambda: chat.forget(chat.head),
+            "turns": lambda: chat.turns,
+            "lineage": lambda: chat.lineage(chat.head).explain(),
+        }[ask]()
+        chat.record("next", "turn")
+        assert [turn.id for turn in chat.all_turns()] == [turn.id for turn in whole()]
+        assert chat.turns[-1].result == "turn"
