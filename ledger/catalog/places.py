@@ -95,13 +95,15 @@ class InFile:
                 except sqlite3.Error as error:
                     if not _is_damage(error):
                         break
+                except _BY_DAMAGE:
+                    pass
                 else:
                     try:
                         return work(SQLiteIndex(connection))
                     except sqlite3.Error as error:
                         if not _is_damage(error):
                             break
-                    except (Foreign, msgspec.MsgspecError):
+                    except (Foreign, msgspec.MsgspecError, *_BY_DAMAGE):
                         pass
             if not self._removed():
                 break
@@ -118,6 +120,11 @@ class InFile:
         except (LedgerError, OSError):
             return False
         return True
+
+
+_BY_DAMAGE = (UnicodeDecodeError, LookupError, TypeError)
+"""What comes, beside errors of SQLite's, of rows and messages that are not what was written. A question that is at
+fault itself raises again in memory."""
 
 
 def _is_damage(error: sqlite3.Error) -> bool:

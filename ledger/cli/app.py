@@ -27,13 +27,12 @@ from ledger.cli.output import (
     OutputClosed,
     OutputFailed,
     abandon_output,
-    default_store,
     fail,
     finish,
-    named_store,
     tell,
     warn,
 )
+from ledger.cli.stores import default_store, named_store
 from ledger.errors import LedgerError
 
 app = typer.Typer(

@@ -8,7 +8,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ledger.cli.output import Json, named_store, of_each, opened_store, say, say_json
+from ledger.cli.output import (
+    Json,
+    of_each,
+    say,
+    say_json,
+)
+from ledger.cli.stores import named_store, opened_store
 from ledger.sources.copying import Copied, copy_conversation
 from ledger.stores.resolve import is_url
 from ledger.views.text import printable

@@ -15,11 +15,11 @@ from ledger.cli.output import (
     conversation,
     name_foreign_files,
     named,
-    store_of,
     warn,
     write_out,
     writing_to,
 )
+from ledger.cli.stores import store_of
 from ledger.formats import jsonl
 from ledger.formats.talks import Pairs
 from ledger.sources import exporting

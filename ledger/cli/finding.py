@@ -20,11 +20,10 @@ from ledger.cli.output import (
     question,
     say,
     say_json,
-    store_of,
     whole_id,
     width,
 )
-from ledger.sources.copying import place_of
+from ledger.cli.stores import store_of, store_told
 from ledger.views.text import one_line, printable
 
 Models = Annotated[
@@ -148,7 +147,7 @@ def list_(
         _say_table(found)
     else:
         narrowed = any((title, state, model, label, since, until))
-        say(printable(f"no conversations{' fit' if narrowed else ''} in {place_of(store)}"))
+        say(printable(f"no conversations{' fit' if narrowed else ''} in {store_told(context)}"))
     for row in found:
         if row.unreadable:
             _ = opened(context, row.id).head  # Reading warns of damage, in its own words.
@@ -236,7 +235,7 @@ def search(
         for hit in found:
             say(_hit_text(hit))
         if not found:
-            say(printable(f"nothing found for {query!r} in {place_of(store)}"))
+            say(printable(f"nothing found for {query!r} in {store_told(context)}"))
     _end(found, as_json=as_json)
 
 
@@ -280,7 +279,7 @@ def usage(
     elif found:
         _say_usage(found, by.value)
     else:
-        say(printable(f"no turns in {place_of(store_of(context))}"))
+        say(printable(f"no turns in {store_told(context)}"))
     _end(found, as_json=as_json)
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from ledger.cli.stores import default_store, named_store, opened_store, store_of
 from ledger.conversation import Conversation
 from ledger.errors import (
     ConversationUnknown,
@@ -29,7 +30,6 @@ from ledger.records import values
 from ledger.sources.copying import place_of
 from ledger.sources.new_file import new_file
 from ledger.stores.folder import FolderStore
-from ledger.stores.resolve import is_url, store_for
 from ledger.stores.verify import Report
 from ledger.turn import Turn
 from ledger.turns.attachments import plain
@@ -96,21 +96,6 @@ def _note(line: str | dict[str, Any]) -> None:
         print(line if isinstance(line, str) else json.dumps(line), file=sys.stderr)
 
 
-def named_store(named: str) -> Path | str:
-    """Return the store that a text names: a folder, or the URL of a database."""
-    return named if is_url(named) else Path(named).expanduser()
-
-
-def default_store() -> Path | str:
-    """Return the store: that of TURN_LEDGER_STORE, else the folder under XDG_DATA_HOME."""
-    named = os.environ.get("TURN_LEDGER_STORE")
-    if named:
-        return named_store(named)
-    data = os.environ.get("XDG_DATA_HOME", "")
-    above = Path(data) if os.path.isabs(data) else Path("~/.local/share").expanduser()
-    return above / "turn-ledger"
-
-
 def fail(error: LedgerError, *, as_json: bool = False) -> int:
     """Print an error on stderr, with its code, and return the exit code of its kind."""
     tell(_message(error), error.code, as_json=as_json)
@@ -132,21 +117,6 @@ def _message(error: LedgerError) -> str:
     if isinstance(error, QuestionUnknown):
         return f"turn {error.turn}: {error.reason}; `turn-ledger show` lists what is open"
     return error.message()
-
-
-def store_of(context: typer.Context) -> Any:
-    """Return the store that the command line names, a folder's or a database's."""
-    return opened_store(context.obj)
-
-
-def opened_store(named: Path | str) -> Any:
-    """Return the store of a folder or a URL. Raises: typer.BadParameter: it names none."""
-    if not is_url(named):
-        return FolderStore(named)
-    try:
-        return store_for(named)
-    except (ValueError, ModuleNotFoundError) as error:
-        raise typer.BadParameter(str(error)) from None
 
 
 def opened(context: typer.Context, id: str) -> Conversation:

@@ -22,12 +22,11 @@ from ledger.cli.output import (
     report_text,
     say,
     say_json,
-    store_of,
     turn_json,
     turn_text,
     width,
 )
-from ledger.sources.copying import place_of
+from ledger.cli.stores import store_of, store_told
 from ledger.stores.doctor import examine
 from ledger.stores.verify import Report
 from ledger.turn import Turn
@@ -186,7 +185,7 @@ def verify(
         for report in reports:
             say(printable(report_text(report), lines=True))
         if not reports and not code:
-            say(printable(f"no conversations in {place_of(store)}"))
+            say(printable(f"no conversations in {store_told(context)}"))
     if code:
         raise typer.Exit(code)
     if any(report.damaged for report in reports):

@@ -17,8 +17,8 @@ from ledger.cli.output import (
     named,
     say,
     say_json,
-    store_of,
 )
+from ledger.cli.stores import store_of
 from ledger.errors import ConversationUnknown
 from ledger.sources.copying import place_of
 from ledger.stores.base import Deleted

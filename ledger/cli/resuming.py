@@ -26,7 +26,6 @@ from ledger.cli.output import (
     say,
     say_json,
     say_now,
-    store_of,
     turn_json,
     warn,
     width,
@@ -34,6 +33,7 @@ from ledger.cli.output import (
 from ledger.cli.reader import while_read
 from ledger.cli.running import beginning, standing
 from ledger.cli.screen import Screen
+from ledger.cli.stores import store_of
 from ledger.conversation import Conversation
 from ledger.opening import open as open_conversation
 from ledger.records import kinds

@@ -24,13 +24,13 @@ from ledger.cli.output import (
     report_text,
     say,
     say_json,
-    store_of,
     tell,
     turn_json,
     turn_text,
     whole_id,
 )
 from ledger.cli.progress import Progress
+from ledger.cli.stores import store_of
 from ledger.conversation import Conversation
 from ledger.errors import ImportInvalid
 from ledger.records import messages

@@ -140,7 +140,17 @@ def train_test(
 def _key(row: Row, by: str | Callable[[Row], Hashable]) -> Hashable:
     if callable(by):
         return by(row)
-    key: Hashable = row["group"] if by == "conversation" and "group" in row else row[by]
+    if by == "conversation" and "group" in row:
+        return str(row["group"])
+    try:
+        key: Hashable = row[by]
+        hash(key)
+    except KeyError:
+        raise KeyError(f"a row has no {by!r}; it has {', '.join(map(str, row))}") from None
+    except TypeError:
+        raise TypeError(
+            f"{by!r} of a row is no name of a group: give a function of a row"
+        ) from None
     return key
 
 

@@ -27,9 +27,6 @@ from ledger.stores import files, locks, names
 from ledger.stores.files import Descriptor
 
 LOCK = "catalog.lock"
-_WITH_IT = ("", "-journal", "-wal", "-shm")
-"""What stands behind the index's name in those of the files that belong to it."""
-
 _SETTINGS = (
     "PRAGMA secure_delete = ON",
     "PRAGMA journal_mode = DELETE",
@@ -62,9 +59,9 @@ class IndexFile:
     def discard(self) -> None:
         """Remove the index with all that belongs to it; who has it open is waited for. Raises: store errors."""
         with self._locked(locks.LockedFile):
-            for ending in _WITH_IT:
+            for name in names.OF_THE_INDEX:
                 with files.naming(self.path), suppress(FileNotFoundError):
-                    os.unlink(self.path + ending)
+                    os.unlink(os.path.join(self._folder, name))
 
     def purge(self, conversation: str, turn: str | None) -> None:
         """Take out what the index has of a turn (None: of the whole conversation), for good.
@@ -73,13 +70,20 @@ class IndexFile:
         looks otherwise now, so that who uses the index next does it.
         """
         with suppress(LedgerError, OSError):
+            if not self._is_there():  # What it left, if somebody removed it alone, goes too.
+                self.discard()
+                return
             try:
                 with self.opened() as connection:
                     connection.execute("BEGIN IMMEDIATE")
                     forget(connection, conversation, turn)
                     merge(connection)
                     connection.execute("COMMIT")
-            except sqlite3.Error:
+            except (LedgerError, OSError):
+                raise
+            except (
+                Exception
+            ):  # Of a damaged file SQLite says what no text is, and Python raises what it will.
                 self.discard()
 
     @contextmanager

@@ -19,6 +19,9 @@ LOCK = ".lock"
 INDEX = "catalog.sqlite"
 """An index of the whole folder: beside `conversations`, not in it, so that it is no conversation's file."""
 
+OF_THE_INDEX = (INDEX, INDEX + "-journal", INDEX + "-wal", INDEX + "-shm")
+"""It, and what SQLite keeps beside it."""
+
 _SIDE = re.compile(r"\.((torn|repaired|undone)-[0-9]+|erase|forgotten|new-[0-9a-f]+)")
 _BESIDE = re.compile(rf"(.+)({re.escape(LOCK)}|{_SIDE.pattern})")
 

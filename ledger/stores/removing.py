@@ -170,7 +170,8 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
 
 def _purge(home: Home, log: Log, turn: str | None, deadline: float) -> None:
     """Take a turn, or all of the conversation, out of the index that the folder may have."""
-    if os.path.lexists(os.path.join(home.folder, names.INDEX)):
+    files_of_it = (os.path.join(home.folder, name) for name in names.OF_THE_INDEX)
+    if any(map(os.path.lexists, files_of_it)):
         # Loaded where there is an index: not every Python has SQLite.
         from ledger.stores.index_file import IndexFile
 

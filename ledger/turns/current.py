@@ -243,6 +243,10 @@ def whole_counts(usage: Mapping[str, Any]) -> dict[str, int]:
 
     Raises: record-invalid naming the count.
     """
+    if not isinstance(usage, Mapping):
+        raise RecordInvalid(
+            path="usage", reason=f"token counts by name, not {type(usage).__name__}"
+        )
     for name, count in usage.items():
         if not isinstance(name, str):
             raise RecordInvalid(path="usage", reason=f"a count is named by text, not {name!r}")

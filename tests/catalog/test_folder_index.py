@@ -170,6 +170,33 @@ def test_an_index_that_cannot_be_purged_is_removed(store):
     assert not index_of(store).exists()
 
 
+@pytest.mark.parametrize("how", ["forget", "delete"])
+def test_what_a_removed_index_left_is_removed(store, how):
+    """Somebody removed the index alone: its journal, which holds text too, goes when something is forgotten."""
+    journal = Path(f"{index_of(store)}-journal")
+    journal.write_bytes(b"walrus")
+    ledger.open("a", store=store).forget(1) if how == "forget" else store.delete("a")
+    assert not journal.exists()
+    assert not index_of(store).exists()
+
+
+@pytest.mark.parametrize("how", ["ask", "forget", "delete"])
+def test_damage_of_which_sqlite_cannot_tell(store, how):
+    """Its messages are no text then, which Python raises as it does; nobody sees that, and the index is made anew."""
+    catalog = ledger.catalog.of(store)
+    catalog.refresh()
+    data = index_of(store).read_bytes()
+    at = data.index(b"by_last")
+    index_of(store).write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+    if how == "forget":
+        ledger.open("a", store=store).forget(1)
+        assert not index_of(store).exists()
+    elif how == "delete":
+        store.delete("b")
+        assert not index_of(store).exists()
+    assert ids(catalog.conversations(order="id")) == (["a"] if how == "delete" else ["a", "b"])
+
+
 def test_no_index_is_made_by_forgetting(store):
     """Where there is no index, forgetting and deleting make none."""
     ledger.open("a", store=store).forget(1)

@@ -179,6 +179,10 @@ def test_rows_are_kept_together_by_what_is_said():
     for by in ("kind", lambda r: r["kind"]):
         sides = ledger.train_test(rows, 0.5, by=by)
         assert not {r["kind"] for r in sides.train} & {r["kind"] for r in sides.test}
+    with pytest.raises(KeyError, match="it has conversation"):
+        ledger.train_test(rows, by="label")
+    with pytest.raises(TypeError, match="no name of a group"):
+        ledger.train_test([{"conversation": "a", "labels": []}], by="labels")
     assert (rows, []) == ledger.train_test(rows, 0)
     assert ([], rows) == ledger.train_test(rows, 1)
 

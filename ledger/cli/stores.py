@@ -1,0 +1,49 @@
+"""The store that a command line names: a folder, or the URL of a database."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ledger.sources.copying import place_of
+from ledger.stores.folder import FolderStore
+from ledger.stores.resolve import is_url, store_for
+
+
+def named_store(named: str) -> Path | str:
+    """Return the store that a text names: a folder, or the URL of a database."""
+    return named if is_url(named) else Path(named).expanduser()
+
+
+def default_store() -> Path | str:
+    """Return the store: that of TURN_LEDGER_STORE, else the folder under XDG_DATA_HOME."""
+    named = os.environ.get("TURN_LEDGER_STORE")
+    if named:
+        return named_store(named)
+    data = os.environ.get("XDG_DATA_HOME", "")
+    above = Path(data) if os.path.isabs(data) else Path("~/.local/share").expanduser()
+    return above / "turn-ledger"
+
+
+def store_of(context: typer.Context) -> Any:
+    """Return the store that the command line names, a folder's or a database's."""
+    return opened_store(context.obj)
+
+
+def store_told(context: typer.Context) -> str:
+    """Return the store as people named it; of a database's URL nothing that is secret."""
+    named: Path | str = context.obj
+    return place_of(opened_store(named)) if is_url(named) else str(named)
+
+
+def opened_store(named: Path | str) -> Any:
+    """Return the store of a folder or a URL. Raises: typer.BadParameter: it names none."""
+    if not is_url(named):
+        return FolderStore(named)
+    try:
+        return store_for(named)
+    except (ValueError, ModuleNotFoundError) as error:
+        raise typer.BadParameter(str(error)) from None
