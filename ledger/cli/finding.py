@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Annotated, Any
@@ -65,6 +66,10 @@ class By(StrEnum):
     conversation = "conversation"
 
 
+MOST = 1_000_000
+"""How many rows can be asked for at once."""
+
+
 def add_to(app: typer.Typer) -> None:
     """Add these commands to the command line."""
     app.command("list")(list_)
@@ -115,7 +120,9 @@ def list_(
     ] = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, max=MOST, help="At most so many.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the conversations: id, turns, heads, last activity, title, labels; the newest first.
@@ -217,7 +224,7 @@ def search(
     ] = None,
     model: Models = None,
     since: Since = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST, help="At most so many.")] = 20,
     as_json: Json = False,
 ) -> None:
     """Search everything that was ever asked and answered, and titles and labels; the best first.
@@ -235,7 +242,8 @@ def search(
         for hit in found:
             say(_hit_text(hit))
         if not found:
-            say(printable(f"nothing found for {query!r} in {store_told(context)}"))
+            why = "" if any(map(str.isalnum, query)) else ": there is no word in it"
+            say(printable(f"nothing found for {query!r} in {store_told(context)}{why}"))
     _end(found, as_json=as_json)
 
 
@@ -243,8 +251,8 @@ def _hit_text(hit: Hit) -> str:
     parts = [hit.conversation + ("" if hit.ordinal is None else f" {hit.ordinal}")]
     parts += [f"({hit.model})"] if hit.model else []
     parts += [f"{hit.at:%Y-%m-%d %H:%M}"] if hit.at else []
-    snippet = " ".join(hit.marked().split())
-    return f"{_headed('  '.join(parts), hit.title)}\n   {printable(snippet)}"
+    snippet = one_line(hit.marked(), max(20, width() - 3))
+    return f"{_headed('  '.join(parts), hit.title)}\n   {snippet}"
 
 
 # -- usage ---------------------------------------------------------------------------------------------
@@ -284,8 +292,9 @@ def usage(
 
 
 def _say_usage(found: Answer[Spent], by: str) -> None:
-    kinds = sorted({kind for each in found for kind in each.tokens})
-    total = {kind: sum(each.tokens.get(kind, 0) for each in found) for kind in kinds}
+    named = sorted({kind for each in found for kind in each.tokens})
+    total = {kind: sum(each.tokens.get(kind, 0) for each in found) for kind in named}
+    kinds = [kind for kind in named if total[kind]]
     rows = [(each.key or "not known", each.turns, each.tokens) for each in found]
     rows.append(("together", sum(each.turns for each in found), total))
     table = [[by, "turns", *(one_line(kind, 30) for kind in kinds)]]
@@ -294,9 +303,22 @@ def _say_usage(found: Answer[Spent], by: str) -> None:
         for name, turns, tokens in rows
     ]
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    if sum(widths) + 2 * len(kinds) + 2 > width():
+        _say_stacked(table)
+        return
     for name, *numbers in table:
         told = [f"{text:>{wide}}" for text, wide in zip(numbers, widths[1:], strict=True)]
         say("  ".join([f"{name:<{widths[0]}}", *told]).rstrip())
+
+
+def _say_stacked(table: list[list[str]]) -> None:
+    """Say a table that is wider than the terminal: of each row, below its name, what is not 0."""
+    (_, turns, *kinds), *rows = table
+    for name, count, *numbers in rows:
+        say(f"{name}  {count} {turns}")
+        told = [f"{kind}\xa0{n}" for kind, n in zip(kinds, numbers, strict=True) if n != "0"]
+        for line in textwrap.wrap(" · ".join(told), max(20, width() - 2)):
+            say("  " + line.replace("\xa0", " "))
 
 
 # -- shared --------------------------------------------------------------------------------------------

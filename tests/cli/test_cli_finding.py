@@ -104,6 +104,26 @@ def test_what_was_found_steers_no_terminal(cli, store):
         assert "\\x07" in out
 
 
+def test_usage_fits_the_terminal(cli, store, monkeypatch):
+    """A table that is wider is told below each name, without what is 0; columns of nothing but 0 are left out."""
+    usage = {"cache_read_input_tokens": 1234567, "none": 0, "in": 0}
+    ledger.open("wide", store=store).record("x", "y", model="provider/model", usage=usage)
+    assert "none" not in cli("usage")[1]
+    monkeypatch.setenv("COLUMNS", "40")
+    out = cli("usage")[1].splitlines()
+    assert max(map(len, out)) <= 40
+    at = out.index("provider/model  1 turns")
+    assert out[at + 1] == "  cache_read_input_tokens 1,234,567"
+
+
+def test_a_search_fits_the_terminal(cli, store):
+    """A snippet is one line; a query that has no word in it says so; a limit is a number that can be."""
+    ledger.open("wide", store=store).record("needle " + "z" * 300, "y")
+    assert max(map(len, cli("search", "needle")[1].splitlines())) <= 80
+    assert "no word in it" in cli("search", "'\"")[1]
+    assert cli("search", "x", "--limit", "9" * 20)[0] == 2
+
+
 def test_usage_is_a_table(cli, store):
     """usage prints turns and tokens by kind, and their sum; --json has the figures."""
     code, out, _ = cli("usage")
