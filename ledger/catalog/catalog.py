@@ -62,7 +62,8 @@ class Catalog:
     """What is in a store. Made by `ledger.catalog.of`. Threads may share it.
 
     Each question first brings an index up to the logs, which costs what has changed since. The index of a
-    folder is a file in it, `catalog.sqlite`, that may be removed at any time; else it is in memory. A store
+    folder is a file in it, `catalog.sqlite`, that may be removed at any time; of a database, tables in it whose
+    names begin with `ledger_catalog`, which may be dropped at any time; else it is in memory. A store
     that cannot tell whether its logs changed has all of them read, for each question.
     Times are aware datetimes. Conversations that cannot be read are in the answer's `failed`.
     """
@@ -176,9 +177,8 @@ class Catalog:
         Raises: ValueError: a time has no zone.
         """
         _check((), limit)
-        match = texts.match(query)
         sought = Sought(
-            match=match,
+            query=query,
             conversation=conversation,
             models=_names(models, "models"),
             since=_time(since),
@@ -186,7 +186,7 @@ class Catalog:
         )
 
         def ask(index: Index, failed: Failed) -> Answer[Hit]:
-            found = index.sought(sought) if match else []
+            found = index.sought(sought) if texts.match(query) else []
             return Answer(map(_hit, found), failed=failed)
 
         return self._ask(ask)
@@ -288,10 +288,20 @@ def _kept_of(store: Any) -> Kept:
     """Return where the index of a store is, the same for whoever asks in this process."""
     kept = _places.get(store)
     if kept is None:
-        in_folder = isinstance(store, FolderStore)
-        kept = InFile(IndexFile(store.folder)) if in_folder else InMemory()
+        kept = _place_of(store)
         _places.set(store, kept)
     return kept
+
+
+def _place_of(store: Any) -> Kept:
+    if isinstance(store, FolderStore):
+        return InFile(IndexFile(store.folder))
+    room = getattr(store, "index_room", None)
+    if room is None:
+        return InMemory()
+    from ledger.catalog.in_database import InDatabase  # It needs the extra `sql`.
+
+    return InDatabase(room)
 
 
 def _state(turn: TurnRow, now: datetime, dead: set[tuple[str, int]]) -> str:

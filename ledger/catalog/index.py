@@ -1,11 +1,11 @@
 """What an index is: rows, kept and asked for. The projection says what changes; an index knows no records.
 
-`sqlite.SQLiteIndex` is one, in a file or in memory. A database that keeps the logs themselves can be another.
+`sqlite.SQLiteIndex` is one, in a file or in memory; `postgres.PostgresIndex` another, in the database of the logs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ import msgspec
 
 from ledger.catalog.answers import Order, Place
 from ledger.catalog.rows import Changes, ConversationRow, TurnRow
+from ledger.catalog.texts import spelled
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,8 +40,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 class Sought(msgspec.Struct, frozen=True, kw_only=True):
     """Which texts are asked for."""
 
-    match: str
-    """As `texts.match` makes it."""
+    query: str
+    """As a person wrote it, with a word in it at least: see `texts`."""
     conversation: str | None = None
     models: tuple[str, ...] = ()
     since: str | None = None
@@ -67,11 +68,51 @@ class Used(NamedTuple):
     tokens: dict[str, int]
 
 
+class Stale(NamedTuple):
+    """What an index has otherwise than the logs."""
+
+    changed: list[str]
+    """Conversations that look otherwise than when they were taken, sorted."""
+    gone: list[str]
+
+
+class Said(NamedTuple):
+    """The texts of a turn, or of a conversation, as an index keeps them."""
+
+    asked: str = ""
+    answered: str = ""
+    about: str = ""
+
+
+def said_in(changes: Changes, before: Callable[[int], Said]) -> dict[int, Said]:
+    """Return the texts that have changed, by ordinal (0: the conversation's), each with what of it has not.
+
+    Empty ones are to go. Args: before: returns what is kept.
+    """
+    parts = (changes.asked, changes.answered, changes.about)
+    found: dict[int, Said] = {}
+    for turn in dict.fromkeys(name for part in parts for name in part):
+        ordinal = changes.turns[turn].ordinal if turn is not None else 0
+        kept = Said() if turn in changes.asked else before(ordinal)
+        said = Said(
+            *(
+                spelled(part[turn]) if turn in part else old
+                for part, old in zip(parts, kept, strict=True)
+            )
+        )
+        if any(said) or any(kept):
+            found[ordinal] = said
+    return found
+
+
 class Index(Protocol):
     """Rows of conversations and turns, and their texts."""
 
-    def looks(self) -> dict[str, str]:
-        """Return how each log looked when it was taken, by conversation."""
+    def stale(self, looks: Callable[[], dict[str, str]]) -> Stale:
+        """Return which conversations look otherwise than when they were taken, and which are gone.
+
+        Args: looks: returns how each log looks now; an index beside the logs may find out by itself.
+        """
         ...
 
     def writing(self) -> AbstractContextManager[None]:

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from ledger.catalog.index import Index
 from ledger.catalog.sqlite import Foreign, SQLiteIndex
 from ledger.errors import LedgerError
 from ledger.stores.index_file import IndexFile
@@ -33,14 +34,14 @@ _CIRCUMSTANCES = {
     sqlite3.SQLITE_NOMEM,
 }
 """What SQLite fails with though the file is well."""
-_TRIES = 3
+TRIES = 3
 """How often a file is made anew before memory serves."""
 
 
 class Place(Protocol):
     """Where an index is."""
 
-    def ask(self, work: Callable[[SQLiteIndex], T]) -> T:
+    def ask(self, work: Callable[[Index], T]) -> T:
         """Do something with the index; again with a new one where it is found to be damaged."""
         ...
 
@@ -57,7 +58,7 @@ class InMemory:
         self._process = 0
         self._index: SQLiteIndex | None = None
 
-    def ask(self, work: Callable[[SQLiteIndex], T]) -> T:
+    def ask(self, work: Callable[[Index], T]) -> T:
         """Do something with the index."""
         with self._alone():
             if self._index is None:
@@ -84,16 +85,16 @@ class InFile:
         self._file = file
         self._instead = InMemory()
 
-    def ask(self, work: Callable[[SQLiteIndex], T]) -> T:
+    def ask(self, work: Callable[[Index], T]) -> T:
         """Do something with the index; again with a new one where it is found to be damaged."""
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             with ExitStack() as stack:
                 try:
                     connection = stack.enter_context(self._file.opened())
                 except (LedgerError, OSError):
                     break  # Nothing may be written here, or others are at it for long.
                 except sqlite3.Error as error:
-                    if not _is_damage(error):
+                    if not is_damage(error):
                         break
                 except _BY_DAMAGE:
                     pass
@@ -101,7 +102,7 @@ class InFile:
                     try:
                         return work(SQLiteIndex(connection))
                     except sqlite3.Error as error:
-                        if not _is_damage(error):
+                        if not is_damage(error):
                             break
                     except (Foreign, msgspec.MsgspecError, *_BY_DAMAGE):
                         pass
@@ -127,7 +128,7 @@ _BY_DAMAGE = (UnicodeDecodeError, LookupError, TypeError)
 fault itself raises again in memory."""
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
+def is_damage(error: sqlite3.Error) -> bool:
     """Say whether an index is to be made anew, and not only left alone: it is busy, or the disk is full."""
     return (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in _CIRCUMSTANCES
 

@@ -66,9 +66,7 @@ def refresh(index: Index, logs: Logs, only: Iterable[str] | None = None) -> dict
 
     Args: only: conversations that are read, whatever the others are; None: all that changed.
     """
-    looks, known = logs.looks(), index.looks()
-    changed = sorted(name for name, look in looks.items() if known.get(name) != look)
-    gone = [name for name in known if name not in looks]
+    changed, gone = index.stale(logs.looks)
     if only is not None:
         wanted = set(only)
         changed, gone = [n for n in changed if n in wanted], [n for n in gone if n in wanted]

@@ -6,8 +6,9 @@ time of asking: of a turn that has not ended, its last lease and whether it wait
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 
@@ -141,3 +142,25 @@ def _add(counts: dict[str, int], name: str, number: int) -> None:
         counts[name] = total
     else:
         counts.pop(name, None)
+
+
+# -- as text ---------------------------------------------------------------------------------------
+
+
+def encoded(row: ConversationRow | TurnRow) -> str:
+    """Write a row as JSON that a database can keep."""
+    try:
+        return msgspec.json.encode(row).decode()
+    except UnicodeEncodeError:
+        return storable(json.dumps(msgspec.to_builtins(row), ensure_ascii=False))
+
+
+@overload
+def storable(text: str) -> str: ...
+@overload
+def storable(text: None) -> None: ...
+@overload
+def storable(text: str | None) -> str | None: ...
+def storable(text: str | None) -> str | None:
+    """Return a text as a database can keep it: others write what is no Unicode text."""
+    return None if text is None else text.encode(errors="replace").decode()

@@ -4,6 +4,8 @@
     turns           a row each: its `TurnRow`, and what is asked of it in columns
     texts           full text: of a turn what was asked, answered, and its labels; of a conversation title and labels
 
+In statements `@` stands for what the names of these tables begin with: nothing in a file of their own.
+
 A turn's key is its conversation's key and its ordinal in one number, a conversation's text has ordinal 0: so
 what belongs together lies together, and no key has to be looked up.
 
@@ -17,18 +19,21 @@ Errors of SQLite are let through: whoever has the index decides what they mean f
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ledger.catalog.index import Found, Sought, Used, Wanted
-from ledger.catalog.rows import Changes, ConversationRow, TurnRow
-from ledger.catalog.texts import BEGIN, END, TOKENS, spelled
+from ledger.catalog import texts
+from ledger.catalog.index import Found, Said, Sought, Stale, Used, Wanted, said_in
+from ledger.catalog.rows import Changes, ConversationRow, TurnRow, encoded, storable
+from ledger.catalog.texts import BEGIN, END, TOKENS
 from ledger.stores.index_file import forget, merge
+
+if TYPE_CHECKING:
+    from ledger.stores.sql.index_room import Room
 
 SCHEMA = 1
 """Another number in a file: it was made by another version of this package, and is made anew."""
@@ -41,36 +46,39 @@ _FIRST = f"(c.key << {_BITS})"
 _LAST = f"(((c.key + 1) << {_BITS}) - 1)"
 """The keys of all that belongs to a conversation lie between these."""
 _TABLES = f"""
-CREATE TABLE conversations(
+CREATE TABLE @conversations(
     key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, look TEXT NOT NULL, mark TEXT NOT NULL,
     position INTEGER NOT NULL, title TEXT NOT NULL, last TEXT NOT NULL, turns INTEGER NOT NULL,
     data TEXT NOT NULL
 );
-CREATE INDEX by_last ON conversations(last, id);
-CREATE TABLE turns(
+CREATE INDEX @by_last ON @conversations(last, id);
+CREATE TABLE @turns(
     key INTEGER PRIMARY KEY, turn TEXT NOT NULL, model TEXT, started TEXT, tokens TEXT NOT NULL,
     unended INTEGER NOT NULL, data TEXT NOT NULL
 );
-CREATE INDEX by_turn ON turns(turn, key);
-CREATE INDEX by_model ON turns(model, key);
-CREATE INDEX by_state ON turns(key) WHERE unended;
-CREATE VIRTUAL TABLE texts USING fts5({_INDEXED});
-CREATE VIEW forgotten AS SELECT id AS conversation, '' AS turn FROM conversations;
-CREATE TRIGGER forget INSTEAD OF INSERT ON forgotten BEGIN
-    DELETE FROM texts WHERE rowid IN (
-        SELECT t.key FROM conversations c JOIN turns t ON t.key BETWEEN {_FIRST} AND {_LAST}
+CREATE INDEX @by_turn ON @turns(turn, key);
+CREATE INDEX @by_model ON @turns(model, key);
+CREATE INDEX @by_state ON @turns(key) WHERE unended;
+CREATE VIRTUAL TABLE @texts USING fts5({_INDEXED});
+CREATE VIEW @forgotten AS SELECT id AS conversation, '' AS turn FROM @conversations;
+CREATE TRIGGER @forget INSTEAD OF INSERT ON @forgotten BEGIN
+    DELETE FROM @texts WHERE rowid IN (
+        SELECT t.key FROM @conversations c JOIN @turns t ON t.key BETWEEN {_FIRST} AND {_LAST}
         WHERE c.id = NEW.conversation AND t.turn = coalesce(NEW.turn, t.turn)
-        UNION ALL SELECT {_FIRST} FROM conversations c WHERE c.id = NEW.conversation);
-    DELETE FROM turns WHERE key IN (
-        SELECT t.key FROM conversations c JOIN turns t ON t.key BETWEEN {_FIRST} AND {_LAST}
+        UNION ALL SELECT {_FIRST} FROM @conversations c WHERE c.id = NEW.conversation);
+    DELETE FROM @turns WHERE key IN (
+        SELECT t.key FROM @conversations c JOIN @turns t ON t.key BETWEEN {_FIRST} AND {_LAST}
         WHERE c.id = NEW.conversation AND t.turn = coalesce(NEW.turn, t.turn));
-    UPDATE conversations SET look = '', mark = '', position = 0, title = '', data = json_object('id', id)
+    UPDATE @conversations SET look = '', mark = '', position = 0, title = '', data = json_object('id', id)
         WHERE id = NEW.conversation;
-    DELETE FROM conversations WHERE id = NEW.conversation AND NEW.turn IS NULL;
+    DELETE FROM @conversations WHERE id = NEW.conversation AND NEW.turn IS NULL;
 END;
+"""
+_OWN = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 """
+"""What is said of a file of its own."""
 _SNIPPET = f"snippet(few, -1, '{BEGIN}', '{END}', '…', 28)"
 
 _conversation = msgspec.json.Decoder(ConversationRow).decode
@@ -82,34 +90,54 @@ class Foreign(Exception):
     """Raised when a file is no index of this version. Next: remove it and make it anew."""
 
 
-class SQLiteIndex:
-    """An index over a connection, which is made ready if it is new. Raises: Foreign; sqlite3.Error."""
+class _Named:
+    """A connection in whose statements `@` stands for what the names of tables begin with."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._db = connection
+    def __init__(self, connection: sqlite3.Connection, prefix: str) -> None:
+        self._connection = connection
+        self._prefix = prefix
+
+    def execute(self, statement: str, given: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self._connection.execute(statement.replace("@", self._prefix), given)
+
+    def executemany(self, statement: str, given: Iterable[Sequence[Any]]) -> sqlite3.Cursor:
+        return self._connection.executemany(statement.replace("@", self._prefix), given)
+
+
+class SQLiteIndex:
+    """An index over a connection, which is made ready if it is new. Raises: Foreign; sqlite3.Error.
+
+    Args: prefix: what the names of its tables begin with; empty: it is alone in the file.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, prefix: str = "") -> None:
+        self._connection = connection
+        self._prefix = prefix
+        self._db = _Named(connection, prefix)
         self._keys: dict[str, int] = {}
         """Keys of conversations, as far as they were asked for inside one transaction."""
-        found = self._numbers()
-        if found == (0, 0):
+        if not self._is_made():
             with self.writing():
-                found = self._numbers()
-                if found == (0, 0):
+                if not self._is_made():
                     self._make()
-                    found = self._numbers()
-        if found != (APPLICATION, SCHEMA):
-            raise Foreign(f"it is of version {found[1]}, not {SCHEMA}")
 
-    def _numbers(self) -> tuple[int, int]:
+    def _is_made(self) -> bool:
+        """Say whether the tables are there. Raises: Foreign: they are not ours, or of another version."""
         (application,) = self._db.execute("PRAGMA application_id").fetchone()
         (schema,) = self._db.execute("PRAGMA user_version").fetchone()
-        return application, schema
+        if (application, schema) not in ((0, 0), (APPLICATION, SCHEMA)):
+            raise Foreign(f"it is of version {schema}, not {SCHEMA}")
+        return (application, schema) != (0, 0)
 
     def _make(self) -> None:
         (there,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if there:
             raise Foreign("it is another program's")
+        self._run(_TABLES + _OWN)
+
+    def _run(self, statements: str) -> None:
         statement = ""
-        for line in _TABLES.splitlines(keepends=True):
+        for line in statements.splitlines(keepends=True):
             statement += line
             if sqlite3.complete_statement(statement):
                 self._db.execute(statement)
@@ -132,32 +160,40 @@ class SQLiteIndex:
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
         self._db.execute(begin)
-        self._keys = {}
         try:
-            yield
+            with self._keeping_keys():
+                yield
             self._db.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
             raise
+
+    @contextmanager
+    def _keeping_keys(self) -> Iterator[None]:
+        self._keys = {}
+        try:
+            yield
         finally:
             self._keys = {}
 
     # -- what is kept
 
-    def looks(self) -> dict[str, str]:
-        """Return how each log looked when it was taken, by conversation."""
-        return dict(self._db.execute("SELECT id, look FROM conversations"))
+    def stale(self, looks: Callable[[], dict[str, str]]) -> Stale:
+        """Return which conversations look otherwise than when they were taken, and which are gone."""
+        now, known = looks(), dict(self._db.execute("SELECT id, look FROM @conversations"))
+        changed = [name for name, look in now.items() if known.get(name) != look]
+        return Stale(sorted(changed), [name for name in known if name not in now])
 
     def place(self, conversation: str) -> tuple[str, str]:
         """Return the look and the mark to which a conversation was taken; empty ones where it was not."""
-        asked = "SELECT look, mark FROM conversations WHERE id = ?"
+        asked = "SELECT look, mark FROM @conversations WHERE id = ?"
         found: tuple[str, str] | None = self._db.execute(asked, (conversation,)).fetchone()
         return found or ("", "")
 
     def row(self, conversation: str) -> ConversationRow | None:
         """Return a conversation's row."""
-        asked = "SELECT data FROM conversations WHERE id = ?"
+        asked = "SELECT data FROM @conversations WHERE id = ?"
         found = self._db.execute(asked, (conversation,)).fetchone()
         return None if found is None else _conversation(found[0])
 
@@ -166,13 +202,13 @@ class SQLiteIndex:
         key = self._key(conversation)
         if key is None:
             return None
-        asked = "SELECT data FROM turns WHERE turn = ? AND key BETWEEN ? AND ?"
-        found = self._db.execute(asked, (_text(turn), *_range(key))).fetchone()
+        asked = "SELECT data FROM @turns WHERE turn = ? AND key BETWEEN ? AND ?"
+        found = self._db.execute(asked, (storable(turn), *_range(key))).fetchone()
         return None if found is None else _turn(found[0])
 
     def _key(self, conversation: str) -> int | None:
         if conversation not in self._keys:
-            asked = "SELECT key FROM conversations WHERE id = ?"
+            asked = "SELECT key FROM @conversations WHERE id = ?"
             found = self._db.execute(asked, (conversation,)).fetchone()
             if found is None:
                 return None
@@ -187,9 +223,9 @@ class SQLiteIndex:
         Args: whole: these are all turns there are; what else is kept of the conversation goes, for good.
         """
         row = changes.conversation
-        told = row.position, _folded(row.title), row.last or "", row.turns, _encoded(row)
+        told = row.position, _folded(row.title), row.last or "", row.turns, encoded(row)
         self._db.execute(
-            "INSERT INTO conversations(id, look, mark, position, title, last, turns, data) "
+            "INSERT INTO @conversations(id, look, mark, position, title, last, turns, data) "
             "VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET look = excluded.look, "
             "mark = excluded.mark, position = excluded.position, title = excluded.title, "
             "last = excluded.last, turns = excluded.turns, data = excluded.data",
@@ -197,46 +233,32 @@ class SQLiteIndex:
         )
         first, last = _range(self._key(row.id) or 0)
         turns = {first + turn.ordinal: _columns(turn) for turn in changes.turns.values()}
-        texts = self._texts(changes, first)
-        stale = self._drop_stale(turns, texts, first, last) if whole else False
+        said = said_in(changes, lambda ordinal: self._said(first + ordinal))
+        said_now = {first + ordinal: columns for ordinal, columns in said.items()}
+        stale = self._drop_stale(turns, said_now, first, last) if whole else False
         self._db.executemany(
-            "INSERT OR REPLACE INTO turns(key, turn, model, started, tokens, unended, data) "
+            "INSERT OR REPLACE INTO @turns(key, turn, model, started, tokens, unended, data) "
             "VALUES(?, ?, ?, ?, ?, ?, ?)",
             ((key, *columns) for key, columns in turns.items()),
         )
         self._db.executemany(
-            "INSERT OR REPLACE INTO texts(rowid, asked, answered, about) VALUES(?, ?, ?, ?)",
-            ((key, *columns) for key, columns in texts.items() if any(columns)),
+            "INSERT OR REPLACE INTO @texts(rowid, asked, answered, about) VALUES(?, ?, ?, ?)",
+            ((key, *columns) for key, columns in said_now.items() if any(columns)),
         )
-        removed = [(key,) for key, columns in texts.items() if not any(columns)]
-        self._db.executemany("DELETE FROM texts WHERE rowid = ?", removed)
+        removed = [(key,) for key, columns in said_now.items() if not any(columns)]
+        self._db.executemany("DELETE FROM @texts WHERE rowid = ?", removed)
         if stale:
-            merge(self._db)
+            merge(self._connection, prefix=self._prefix)
 
-    def _texts(self, changes: Changes, first: int) -> dict[int, tuple[str, str, str]]:
-        """Return the texts that have changed, by key, each with what of it has not; empty ones are to go."""
-        parts = (changes.asked, changes.answered, changes.about)
-        found: dict[int, tuple[str, str, str]] = {}
-        for turn in dict.fromkeys(name for part in parts for name in part):
-            key = first + (changes.turns[turn].ordinal if turn is not None else 0)
-            before = ("", "", "") if turn in changes.asked else self._said(key)
-            asked, answered, about = (
-                spelled(part[turn]) if turn in part else old
-                for part, old in zip(parts, before, strict=True)
-            )
-            if asked or answered or about or any(before):
-                found[key] = asked, answered, about
-        return found
-
-    def _said(self, key: int) -> tuple[str, str, str]:
-        asked = "SELECT asked, answered, about FROM texts WHERE rowid = ?"
-        found: tuple[str, str, str] | None = self._db.execute(asked, (key,)).fetchone()
-        return found or ("", "", "")
+    def _said(self, key: int) -> Said:
+        asked = "SELECT asked, answered, about FROM @texts WHERE rowid = ?"
+        found = self._db.execute(asked, (key,)).fetchone()
+        return Said(*found) if found is not None else Said()
 
     def _drop_stale(
         self,
         turns: dict[int, tuple[Any, ...]],
-        texts: dict[int, tuple[str, str, str]],
+        said: dict[int, Said],
         first: int,
         last: int,
     ) -> bool:
@@ -245,30 +267,32 @@ class SQLiteIndex:
         Returns: whether a text was deleted.
         """
         gone: dict[str, list[int]] = {"turns": [], "texts": []}
-        asked = "SELECT key, turn, model, started, tokens, unended, data FROM turns WHERE key BETWEEN ? AND ?"
+        asked = "SELECT key, turn, model, started, tokens, unended, data FROM @turns WHERE key BETWEEN ? AND ?"
         for key, *columns in self._db.execute(asked, (first, last)):
             if turns.get(key) == tuple(columns):
                 del turns[key]
             else:
                 gone["turns"].append(key)
-        asked = "SELECT rowid, asked, answered, about FROM texts WHERE rowid BETWEEN ? AND ?"
-        for key, *said in self._db.execute(asked, (first, last)):
-            if texts.get(key) == tuple(said):
-                del texts[key]
+        asked = "SELECT rowid, asked, answered, about FROM @texts WHERE rowid BETWEEN ? AND ?"
+        for key, *columns in self._db.execute(asked, (first, last)):
+            if said.get(key) == tuple(columns):
+                del said[key]
             else:
                 gone["texts"].append(key)
-        self._db.executemany("DELETE FROM turns WHERE key = ?", ((key,) for key in gone["turns"]))
-        self._db.executemany("DELETE FROM texts WHERE rowid = ?", ((key,) for key in gone["texts"]))
+        self._db.executemany("DELETE FROM @turns WHERE key = ?", ((key,) for key in gone["turns"]))
+        self._db.executemany(
+            "DELETE FROM @texts WHERE rowid = ?", ((key,) for key in gone["texts"])
+        )
         return bool(gone["texts"])
 
     def remove(self, conversations: Iterable[str]) -> None:
         """Remove all that is kept of conversations, for good: no byte of their texts stays in a file."""
         known = [each for each in conversations if self._key(each) is not None]
         for conversation in known:
-            forget(self._db, conversation, None)
+            forget(self._connection, conversation, None, prefix=self._prefix)
             del self._keys[conversation]
         if known:
-            merge(self._db)
+            merge(self._connection, prefix=self._prefix)
 
     # -- what is asked
 
@@ -277,7 +301,7 @@ class SQLiteIndex:
         where, given = _listing(wanted)
         order = "last DESC, id" if wanted.order == "last" else "id"
         asked = (
-            f"SELECT data FROM conversations WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
+            f"SELECT data FROM @conversations WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
         )
         limit = -1 if wanted.limit is None else wanted.limit
         return [_conversation(data) for (data,) in self._db.execute(asked, (*given, limit))]
@@ -285,7 +309,7 @@ class SQLiteIndex:
     def unended(self, conversations: Collection[str] | None = None) -> list[tuple[str, TurnRow]]:
         """Return the turns that have not ended, with their conversations; None: of all."""
         asked = (
-            "SELECT c.id, t.data FROM turns t JOIN conversations c ON c.key = t.key >> "
+            "SELECT c.id, t.data FROM @turns t JOIN @conversations c ON c.key = t.key >> "
             f"{_BITS} WHERE t.unended"
         )
         if conversations is None:
@@ -297,7 +321,7 @@ class SQLiteIndex:
 
     def sought(self, sought: Sought) -> list[Found]:
         """Return the texts that fit, the best first."""
-        where, given = ["texts MATCH ?"], [sought.match]
+        where, given = ["@texts MATCH ?"], [texts.match(sought.query)]
         if sought.conversation is not None:
             where.append("c.id = ?")
             given.append(sought.conversation)
@@ -308,13 +332,13 @@ class SQLiteIndex:
             where.append("coalesce(t.started, c.last) >= ?")
             given.append(sought.since)
         asked = (
-            "SELECT texts.rowid, c.data, t.data, bm25(texts, 1.0, 1.0, 4.0) AS fit FROM texts "
-            f"CROSS JOIN conversations c ON c.key = texts.rowid >> {_BITS} "
-            "LEFT JOIN turns t ON t.key = texts.rowid "
-            f"WHERE {' AND '.join(where)} ORDER BY fit, texts.rowid DESC LIMIT ?"
+            "SELECT @texts.rowid, c.data, t.data, bm25(@texts, 1.0, 1.0, 4.0) AS fit FROM @texts "
+            f"CROSS JOIN @conversations c ON c.key = @texts.rowid >> {_BITS} "
+            "LEFT JOIN @turns t ON t.key = @texts.rowid "
+            f"WHERE {' AND '.join(where)} ORDER BY fit, @texts.rowid DESC LIMIT ?"
         )
         found = self._db.execute(asked, (*given, sought.limit)).fetchall()
-        pieces = self._pieces(sought.match, [key for key, *_ in found])
+        pieces = self._pieces(given[0], [key for key, *_ in found])
         return [
             Found(_conversation(row), None if turn is None else _turn(turn), pieces[key], -fit)
             for key, row, turn, fit in found
@@ -326,31 +350,81 @@ class SQLiteIndex:
         Asked of the whole index, that would be made of every text that fits, before the best are known; or the
         whole index would be searched for each of those. So it is asked of an index of these few.
         """
-        self._db.execute(f"CREATE VIRTUAL TABLE temp.few USING fts5({_INDEXED})")
-        try:
-            self._db.executemany(
-                "INSERT INTO temp.few(rowid, asked, answered, about) "
-                "SELECT rowid, asked, answered, about FROM texts WHERE rowid = ?",
-                ((key,) for key in keys),
-            )
-            asked = f"SELECT rowid, {_SNIPPET} FROM temp.few WHERE few MATCH ?"
-            return dict(self._db.execute(asked, (match,)))
-        finally:
-            self._db.execute("DROP TABLE temp.few")
+        return pieces(self._connection, match, {key: self._said(key) for key in keys})
 
     def used(self, conversation: str | None = None) -> Iterator[Used]:
         """Yield what each turn used, in the order of the conversations' ids."""
         where = "" if conversation is None else "WHERE id = ?"
         ids = self._db.execute(
-            f"SELECT key, id FROM conversations {where} ORDER BY id",
+            f"SELECT key, id FROM @conversations {where} ORDER BY id",
             () if conversation is None else (conversation,),
         )
         asked = (
-            "SELECT turn, started, model, tokens FROM turns WHERE key BETWEEN ? AND ? ORDER BY key"
+            "SELECT turn, started, model, tokens FROM @turns WHERE key BETWEEN ? AND ? ORDER BY key"
         )
         for key, id in ids.fetchall():
             for turn, started, model, tokens in self._db.execute(asked, _range(key)):
                 yield Used(turn, id, started, model, _tokens(tokens))
+
+
+class BesideLogs(SQLiteIndex):
+    """An index in the file of SQLite that keeps the logs themselves, in tables of its own for each tenant.
+
+    Its version is in a table, since what is said of the whole file is the store's.
+    """
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        connection: sqlite3.Connection = room.driver
+        connection.execute("PRAGMA temp_store = MEMORY")
+        super().__init__(connection, room.prefix)
+
+    def _is_made(self) -> bool:
+        asked = "SELECT count(*) FROM sqlite_master WHERE name = '@version'"
+        if not self._db.execute(asked).fetchone()[0]:
+            return False
+        if self._db.execute("SELECT number FROM @version").fetchone() != (SCHEMA,):
+            raise Foreign(f"it is not of version {SCHEMA}")
+        return True
+
+    def _make(self) -> None:
+        self._run(f"{_TABLES}CREATE TABLE @version AS SELECT {SCHEMA} AS number;\n")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write all that is written inside, or none; the logs are read in the same transaction."""
+        with self._room.writing(), self._keeping_keys():
+            yield
+
+    def stale(self, looks: Callable[[], dict[str, str]]) -> Stale:
+        """Return which conversations look otherwise than when they were taken, as the database finds."""
+        return Stale(*self._room.stale(f"{self._prefix}conversations"))
+
+
+def discard(room: Room) -> None:
+    """Drop all tables of an index that is in the file of the logs."""
+    asked = (
+        "SELECT type, name FROM sqlite_master WHERE substr(name, 1, ?) = ? AND type IN ('view', 'table') "
+        "ORDER BY type DESC, sql LIKE 'CREATE VIRTUAL%' DESC"
+    )
+    with room.writing():
+        connection, prefix = room.driver, room.prefix
+        while found := connection.execute(asked, (len(prefix), prefix)).fetchone():
+            connection.execute(f"DROP {found[0]} {found[1]}")
+
+
+def pieces(connection: sqlite3.Connection, match: str, few: dict[int, Said]) -> dict[int, str]:
+    """Return a part of each of a few texts around what fits, by their keys."""
+    connection.execute(f"CREATE VIRTUAL TABLE temp.few USING fts5({_INDEXED})")
+    try:
+        connection.executemany(
+            "INSERT INTO temp.few(rowid, asked, answered, about) VALUES(?, ?, ?, ?)",
+            ((key, *said) for key, said in few.items()),
+        )
+        asked = f"SELECT rowid, {_SNIPPET} FROM temp.few WHERE few MATCH ?"
+        return dict(connection.execute(asked, (match,)))
+    finally:
+        connection.execute("DROP TABLE temp.few")
 
 
 def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
@@ -361,7 +435,7 @@ def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
         values.append(_folded(wanted.title))
     for label in wanted.labels:
         where.append("EXISTS (SELECT 1 FROM json_each(data, '$.labels') WHERE value = ?)")
-        values.append(_text(label))
+        values.append(storable(label))
     if wanted.states:
         where.append(
             "(id IN (SELECT value FROM json_each(?)) OR EXISTS (SELECT 1 FROM "
@@ -370,7 +444,7 @@ def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
         values += [_listed(wanted.ids), _listed(wanted.states)]
     if wanted.models:
         where.append(
-            f"key IN (SELECT key >> {_BITS} FROM turns WHERE model IN (SELECT value FROM json_each(?)))"
+            f"key IN (SELECT key >> {_BITS} FROM @turns WHERE model IN (SELECT value FROM json_each(?)))"
         )
         values.append(_listed(wanted.models))
     if wanted.since is not None:
@@ -388,15 +462,8 @@ def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
 def _columns(turn: TurnRow) -> tuple[Any, ...]:
     """Return the columns of a turn's row, without its key."""
     tokens = msgspec.json.encode(turn.tokens).decode()
-    named = _text(turn.turn), _text(turn.model), turn.started, tokens
-    return *named, int(turn.state is None), _encoded(turn)
-
-
-def _encoded(row: ConversationRow | TurnRow) -> str:
-    try:
-        return msgspec.json.encode(row).decode()
-    except UnicodeEncodeError:
-        return _text(json.dumps(msgspec.to_builtins(row), ensure_ascii=False)) or ""
+    named = storable(turn.turn), storable(turn.model), turn.started, tokens
+    return *named, int(turn.state is None), encoded(turn)
 
 
 def _range(key: int) -> tuple[int, int]:
@@ -405,13 +472,8 @@ def _range(key: int) -> tuple[int, int]:
 
 
 def _folded(title: str | None) -> str:
-    return _text((title or "").casefold()) or ""
-
-
-def _text(text: str | None) -> str | None:
-    """Return a text as SQLite can keep it: others write what is no Unicode text."""
-    return None if text is None else text.encode(errors="replace").decode()
+    return storable((title or "").casefold()) or ""
 
 
 def _listed(names: Iterable[str]) -> str:
-    return msgspec.json.encode([_text(name) for name in names]).decode()
+    return msgspec.json.encode([storable(name) for name in names]).decode()

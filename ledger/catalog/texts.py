@@ -94,21 +94,67 @@ def spelled(text: str) -> str:
 
 def match(query: str) -> str:
     """Return what to ask the index for; empty: there is no word in a query, so nothing is found by it."""
-    return " AND ".join(_parts(query))
+    return " AND ".join(f'"{said}"' + (" *" if begins else "") for said, begins in _parts(query))
 
 
-def _parts(query: str) -> Iterator[str]:
+def phrases(query: str) -> list[Phrase]:
+    """Return the words that have to stand side by side, for an index that cuts texts by `words`."""
+    cut = (Phrase(words(said), begins) for said, begins in _parts(query))
+    return [phrase for phrase in cut if phrase.words]
+
+
+class Phrase(NamedTuple):
+    """Words that have to stand side by side."""
+
+    words: list[str]
+    begins: bool
+    """Whether any word that begins as the last one does."""
+
+
+def _parts(query: str) -> Iterator[tuple[str, bool]]:
     for found in _PART.finditer(query):
         exact, word = found.groups()
         begins = word is not None and word.endswith("*")
         said = spelled(exact if word is None else word)
         if any(map(_is_letter, said)):
-            yield f'"{said}"' + (" *" if begins else "")
+            yield said, begins
 
 
 def _is_letter(char: str) -> bool:
     kind = unicodedata.category(char)
     return kind[0] in "LN" or kind in ("Co", "Mn", "Mc")
+
+
+# -- words, where SQLite does not cut them -----------------------------------------------------------
+
+
+def words(said: str) -> list[str]:
+    """Return the words of a text that was `spelled`, as `TOKENS` has SQLite take them; long ones cut."""
+    return [word[:_LONGEST] for word in said.translate(_FOLDED).split(" ") if word]
+
+
+class _Folded(dict[int, str]):
+    """What each character is to a word: its letter without case and accent, nothing, or the end of the word."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        self[code] = _folded(char) if _is_letter(char) else " "
+        return self[code]
+
+
+def _folded(char: str) -> str:
+    low = folded if len(folded := char.casefold()) == 1 else char.lower()
+    bare = [part for part in unicodedata.normalize("NFD", low) if not _is_accent(part)]
+    return unicodedata.normalize("NFC", "".join(bare))
+
+
+def _is_accent(char: str) -> bool:
+    return "\u0300" <= char <= "\u036f"
+
+
+_FOLDED = _Folded()
+_LONGEST = 500
+"""Of longer words so many characters count: PostgreSQL takes 2046 bytes."""
 
 
 # -- what is shown ---------------------------------------------------------------------------------

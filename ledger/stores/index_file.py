@@ -133,13 +133,18 @@ class IndexFile:
         return connection
 
 
-def forget(connection: sqlite3.Connection, conversation: str, turn: str | None) -> None:
-    """Take a turn out of an index; None: all of the conversation. To be merged then. Raises: sqlite3.Error."""
+def forget(
+    connection: sqlite3.Connection, conversation: str, turn: str | None, *, prefix: str = ""
+) -> None:
+    """Take a turn out of an index; None: all of the conversation. To be merged then. Raises: sqlite3.Error.
+
+    Args: prefix: what the names of the index's tables begin with.
+    """
     connection.execute(
-        "INSERT INTO forgotten(conversation, turn) VALUES(?, ?)", (conversation, turn)
+        f"INSERT INTO {prefix}forgotten(conversation, turn) VALUES(?, ?)", (conversation, turn)
     )
 
 
-def merge(connection: sqlite3.Connection) -> None:
+def merge(connection: sqlite3.Connection, *, prefix: str = "") -> None:
     """Merge the full-text index into one: what was deleted from it is not in it any more. Raises: sqlite3.Error."""
-    connection.execute("INSERT INTO texts(texts) VALUES('optimize')")
+    connection.execute(f"INSERT INTO {prefix}texts({prefix}texts) VALUES('optimize')")

@@ -10,22 +10,34 @@ import pytest
 import ledger
 from ledger.catalog import Catalog
 from ledger.catalog.answers import Order
+from ledger.catalog.catalog import _kept_of
 from ledger.errors import StoreDenied, StoreUnsupported
 from tests.stores.support import Unflushed
+from tests.testing.sql_places import open_sql, place_of
 from tests.views import build
 from tests.worlds import START, FakeWorld
 
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(params=["memory", "folder", "listing"])
+@pytest.fixture(params=["memory", "folder", "listing", "sqlite", "postgres"])
 def store(request, tmp_path):
-    """A store of each kind: in memory, in a folder, and another's that can only list besides."""
+    """A store of each kind: in memory, in a folder, in databases, and another's that can only list besides."""
     if request.param == "memory":
-        return ledger.MemoryStore()
-    if request.param == "folder":
-        return ledger.FolderStore(tmp_path / "store", calls=Unflushed())
-    return Listing()
+        yield ledger.MemoryStore()
+    elif request.param == "folder":
+        yield ledger.FolderStore(tmp_path / "store", calls=Unflushed())
+    elif request.param == "listing":
+        yield Listing()
+    else:
+        with open_sql(place_of(request.param, tmp_path)) as found:
+            yield found
+            assert in_memory(found) is None
+
+
+def in_memory(store):
+    """The index in this process's memory that is used in place of the one in a database; None: there is none."""
+    return _kept_of(store)._instead._index
 
 
 class Listing:

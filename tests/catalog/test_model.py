@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ledger.views import History
 from tests.catalog import oracle
 from tests.catalog.test_folder_index import hidden
 from tests.stores.support import Unflushed
+from tests.testing import sql_places
 from tests.views import build
 from tests.worlds import FakeWorld
 
@@ -159,6 +161,31 @@ def harm(folder: Path) -> None:
         os.truncate(path, path.stat().st_size * 2 // 3)
 
 
+def check(store: Any, steps: Any, opened: Any, place: Path) -> None:
+    """Do steps to a store and its catalog, and compare."""
+    catalog = Catalog(store, world=WORLD)
+    for step, conversation, what in steps:
+        if step == "append":
+            store.append(conversation, what)
+        elif step == "erase":
+            store.erase(conversation, what)
+        elif step == "erase unseen" and (place / names.INDEX).exists():
+            with hidden(store):
+                store.erase(conversation, what)
+        elif step == "delete":
+            store.delete(conversation)
+        elif step == "rebuild":
+            catalog.rebuild()
+        elif step == "harm":
+            harm(place)
+        elif step == "restart":
+            store = opened()
+            catalog = Catalog(store, world=WORLD)
+        else:
+            compare(catalog, store)
+    compare(catalog, store)
+
+
 @pytest.mark.parametrize("kind", ["memory", "folder"])
 @given(steps=_steps)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -166,29 +193,25 @@ def test_the_catalog_says_what_the_logs_say(kind, steps):
     """After any appends, erasures, deletions, restarts and damage, all that is asked is as the logs say."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "store"
+        memory = ledger.MemoryStore()
 
         def opened() -> Any:
+            if kind == "memory":
+                return memory
             return ledger.FolderStore(place, calls=Unflushed())
 
-        store = ledger.MemoryStore() if kind == "memory" else opened()
-        catalog = Catalog(store, world=WORLD)
-        for step, conversation, what in steps:
-            if step == "append":
-                store.append(conversation, what)
-            elif step == "erase":
-                store.erase(conversation, what)
-            elif step == "erase unseen" and (place / names.INDEX).exists():
-                with hidden(store):
-                    store.erase(conversation, what)
-            elif step == "delete":
-                store.delete(conversation)
-            elif step == "rebuild":
-                catalog.rebuild()
-            elif step == "harm" and kind == "folder":
-                harm(place)
-            elif step == "restart" and kind == "folder":
-                store = opened()
-                catalog = Catalog(store, world=WORLD)
-            else:
-                compare(catalog, store)
-        compare(catalog, store)
+        check(opened(), steps, opened, place)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@given(steps=_steps)
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+def test_the_catalog_says_what_the_logs_in_a_database_say(kind, steps):
+    """The same where the index is in the database that keeps the logs."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        place = sql_places.place_of(kind, Path(folder))
+
+        def opened() -> Any:
+            return stack.enter_context(sql_places.open_sql(place))
+
+        check(opened(), steps, opened, Path(folder))

@@ -35,6 +35,11 @@ def sqlite_place(folder: Path) -> SQLPlace:
     return SQLPlace(f"sqlite:///{folder / 'ledger.db'}")
 
 
+def place_of(kind: str, folder: Path) -> SQLPlace:
+    """Return a new empty place of a kind: `sqlite` or `postgres`."""
+    return sqlite_place(folder) if kind == "sqlite" else postgres_place()
+
+
 def read_rows(store: SQLStore, conversation: str) -> bytes:
     """Return the bytes of a log, not through the store."""
     given = {"tenant": store.tenant or "", "id": conversation}

@@ -77,6 +77,8 @@ class Database:
         self._bell = Bell()
         self._busy: set[object] = set()
         """What is done with connections now."""
+        self._held = threading.local()
+        """The connection that a thread works inside of, if there is one."""
         forks.join(self)
 
     def __repr__(self) -> str:
@@ -90,12 +92,16 @@ class Database:
         Raises: store-io, store-busy, store-full, store-denied, store-read-only.
         """
         try:
-            return self._repeat(work, patience_s)
+            return self.attempt(work, patience_s)
         except Missing:
             self._schema_at = None
         raise StoreIO(where=self.where, reason="its tables are gone")
 
-    def _repeat(self, work: Callable[[Connection], T], patience_s: float = RETRY_S) -> T:
+    def attempt(self, work: Callable[[Connection], T], patience_s: float = RETRY_S) -> T:
+        """Do the same. Raises: as `run`; Missing: a table is not there."""
+        held: Connection | None = getattr(self._held, "connection", None)
+        if held is not None:
+            return work(held)
         begun, pause = time.monotonic(), _PAUSE_S
         deadline, first = begun + patience_s, begun + FIRST_S
         while True:
@@ -109,6 +115,18 @@ class Database:
                 raise failure
             time.sleep(random.uniform(0, pause))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
+
+    @contextmanager
+    def inside(self, connection: Connection) -> Iterator[None]:
+        """Have all that this thread runs meanwhile done with a connection that it has, in its transaction.
+
+        What is repeated after a loss is then the whole that has the connection.
+        """
+        self._held.connection = connection
+        try:
+            yield
+        finally:
+            self._held.connection = None
 
     def once(self, work: Callable[[Connection], T]) -> T:
         """Do work with a connection, once. Raises as `run`, and Lost, Again."""
@@ -225,7 +243,7 @@ class Database:
         if self._is_no_file():
             return False
         try:
-            found = self._repeat(_version)
+            found = self.attempt(_version)
         except Missing:
             return False
         self._check_version(found)

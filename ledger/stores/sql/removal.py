@@ -17,7 +17,7 @@ from ledger.errors import ConversationIdInvalid, StoreVersion
 from ledger.records import erasing, ids
 from ledger.stores import blobs, handout, plans
 from ledger.stores.base import Deleted, Erased
-from ledger.stores.sql import pieces, rows
+from ledger.stores.sql import index_room, pieces, rows
 from ledger.stores.sql.database import NOW
 from ledger.stores.sql.writing import Locked
 
@@ -106,6 +106,7 @@ def erase(
             connection.execute(_DROP_ASIDE, {**common, "n": n})
     swept = sweep(connection, tenant, erasing.named(changes), postgres=postgres)
     report.attachments, report.attachments_kept = swept
+    index_room.forget(connection, tenant, id, postgres=postgres)
     return report
 
 
@@ -144,6 +145,7 @@ def delete(connection: Connection, log: Locked, tenant: int, id: str, *, postgre
         connection.execute(statement, {"key": log.head.key})
     swept = sweep(connection, tenant, named, postgres=postgres)
     report.attachments, report.attachments_kept = swept
+    index_room.forget(connection, tenant, id, postgres=postgres)
     return report
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import TextClause, text
 from sqlalchemy.engine import Connection
 
 from ledger.stores import lines
@@ -29,6 +29,8 @@ _FROM = text(
     FROM head JOIN ledger_lines AS line ON line.conversation = head.key WHERE line.seq >= :first
     ORDER BY seq"""
 )
+LOOK = "head.key || '.' || head.erased || ':' || head.count"
+"""What tells how a log looks, as `Ends.looks` writes it."""
 _BETWEEN = text(
     """SELECT seq, data FROM ledger_lines
     WHERE conversation = :key AND seq BETWEEN :first AND :last ORDER BY seq"""
@@ -50,6 +52,22 @@ def heads(connection: Connection, tenant: int) -> list[tuple[str, Head]]:
     """Return what is said of every log, with its id."""
     found = connection.execute(_HEADS, {"tenant": tenant})
     return [(row[0], _head(tuple(row)[1:])) for row in found]
+
+
+def stale(known: str) -> TextClause:
+    """Return the statement that finds which logs do not look as they are known, and which known ones are gone.
+
+    Args: known: a query of `id` and `look`.
+    """
+    return text(
+        f"""SELECT head.id, 0 FROM ledger_conversations AS head
+        LEFT JOIN ({known}) AS known ON known.id = head.id
+        WHERE head.tenant = :tenant AND (known.look IS NULL OR known.look != {LOOK})
+        UNION ALL
+        SELECT known.id, 1 FROM ({known}) AS known
+        LEFT JOIN ledger_conversations AS head ON head.tenant = :tenant AND head.id = known.id
+        WHERE head.key IS NULL"""
+    )
 
 
 def head_locked(

@@ -39,6 +39,7 @@ from ledger.stores.sql import (
     attachments,
     feed,
     holders,
+    index_room,
     pieces,
     removal,
     rows,
@@ -93,6 +94,8 @@ class SQLStore(Ends):
         """The attachments, by the SHA-256 of their bytes."""
         self.events = turn_events.SQLEvents(self._database, self._tenant, self._tree_waits)
         """The events of running turns."""
+        self.index_room = index_room.IndexRoom(self._database, self._tenant)
+        """Where an index of the logs is kept (`ledger.catalog`)."""
         self._release = weakref.finalize(self, _released, self._database)
 
     def __repr__(self) -> str:

@@ -31,6 +31,7 @@ from tests.stores.support import ROOT
 from tests.testing.sql_places import (
     SQLPlace,
     open_sql,
+    place_of,
     postgres_place,
     read_rows,
     sqlite_place,
@@ -43,7 +44,7 @@ TURN = "01890000-0000-7000-8000-000000000001"
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, tmp_path):
     """Return an empty place on each database."""
-    return sqlite_place(tmp_path) if request.param == "sqlite" else postgres_place()
+    return place_of(request.param, tmp_path)
 
 
 @pytest.fixture
