@@ -41,10 +41,12 @@ class InDatabase:
                 if found is None:  # There is nothing here, and nothing is made.
                     break
                 return found[0]
+            except sqlite.Anew:
+                mend = None
             except (Missing, sqlite.Foreign):
                 mend = _make
             except msgspec.MsgspecError:
-                mend = _clear
+                mend = _doubt
             except sqlite3.Error as error:
                 if not is_damage(error):
                     break
@@ -54,10 +56,10 @@ class InDatabase:
         return self._instead.ask(work)
 
     def rebuild(self) -> None:
-        """Forget all that is in the index."""
+        """Have all that is in the index read anew; others are answered meanwhile from what is there."""
         self._instead.rebuild()
         with suppress(Missing, sqlite3.Error, LedgerError):  # There is none, or memory will serve.
-            self._room.use(_clear)
+            self._room.use(_doubt)
 
 
 def _index(room: Room) -> Index:
@@ -71,8 +73,8 @@ def _make(room: Room) -> None:
         sqlite.discard(room)
 
 
-def _clear(room: Room) -> None:
+def _doubt(room: Room) -> None:
     if room.is_postgres:
-        postgres.clear(room)
+        postgres.doubt(room)
     else:
-        sqlite.discard(room)
+        sqlite.doubt(room)

@@ -162,5 +162,5 @@ def storable(text: None) -> None: ...
 @overload
 def storable(text: str | None) -> str | None: ...
 def storable(text: str | None) -> str | None:
-    """Return a text as a database can keep it: others write what is no Unicode text."""
-    return None if text is None else text.encode(errors="replace").decode()
+    """Return a text as a database can keep it: others write what is no Unicode text, and NUL."""
+    return None if text is None else text.encode(errors="replace").decode().replace("\0", "\ufffd")

@@ -35,7 +35,7 @@ from ledger.stores.index_file import forget, merge
 if TYPE_CHECKING:
     from ledger.stores.sql.index_room import Room
 
-SCHEMA = 1
+SCHEMA = 2
 """Another number in a file: it was made by another version of this package, and is made anew."""
 APPLICATION = 0x7475726E
 """What tells our file from another's: `turn`."""
@@ -88,6 +88,10 @@ _tokens = msgspec.json.Decoder(dict[str, int]).decode
 
 class Foreign(Exception):
     """Raised when a file is no index of this version. Next: remove it and make it anew."""
+
+
+class Anew(Exception):
+    """Raised when another process made an index anew meanwhile: it is to be asked once more."""
 
 
 class _Named:
@@ -370,7 +374,7 @@ class SQLiteIndex:
 class BesideLogs(SQLiteIndex):
     """An index in the file of SQLite that keeps the logs themselves, in tables of its own for each tenant.
 
-    Its version is in a table, since what is said of the whole file is the store's.
+    Its version is in a table, since what is said of the whole file is the store's, with a word that no other has.
     """
 
     def __init__(self, room: Room) -> None:
@@ -378,6 +382,10 @@ class BesideLogs(SQLiteIndex):
         connection: sqlite3.Connection = room.driver
         connection.execute("PRAGMA temp_store = MEMORY")
         super().__init__(connection, room.prefix)
+        self._made = self._word()
+
+    def _word(self) -> str:
+        return str(self._db.execute("SELECT made FROM @version").fetchone()[0])
 
     def _is_made(self) -> bool:
         asked = "SELECT count(*) FROM sqlite_master WHERE name = '@version'"
@@ -388,7 +396,8 @@ class BesideLogs(SQLiteIndex):
         return True
 
     def _make(self) -> None:
-        self._run(f"{_TABLES}CREATE TABLE @version AS SELECT {SCHEMA} AS number;\n")
+        made = "CREATE TABLE @version AS SELECT {} AS number, lower(hex(randomblob(8))) AS made;\n"
+        self._run(_TABLES + made.format(SCHEMA))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -396,9 +405,23 @@ class BesideLogs(SQLiteIndex):
         with self._room.writing(), self._keeping_keys():
             yield
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Have all that is asked inside answered as of one moment. Raises: Anew."""
+        with super().reading():
+            if self._word() != self._made:
+                raise Anew
+            yield
+
     def stale(self, looks: Callable[[], dict[str, str]]) -> Stale:
         """Return which conversations look otherwise than when they were taken, as the database finds."""
         return Stale(*self._room.stale(f"{self._prefix}conversations"))
+
+
+def doubt(room: Room) -> None:
+    """Have all conversations of a tenant read anew; what is kept of them stands until then."""
+    with room.writing():
+        room.driver.execute(f"UPDATE {room.prefix}conversations SET look = '', mark = ''")
 
 
 def discard(room: Room) -> None:

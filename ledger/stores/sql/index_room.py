@@ -106,9 +106,9 @@ class Room:
         """Have all that is asked inside answered as of one moment."""
         return self._database.snapshot(self._connection)
 
-    def tables(self) -> list[str]:
+    def tables(self) -> set[str]:
         """Return the names of the tables of an index that are there, on PostgreSQL."""
-        return [row[0] for row in self.run(_OURS, {"prefix": PREFIX})]
+        return {row[0] for row in self.run(_OURS, {"prefix": PREFIX[:-1]})}
 
     def stale(self, table: str) -> tuple[list[str], list[str]]:
         """Return which conversations look otherwise than a table of an index says, and which are gone."""
