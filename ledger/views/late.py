@@ -28,6 +28,9 @@ V = TypeVar("V")
 _PLAIN = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
 """What every writer of JSON spells in the same way."""
 
+_TOMBSTONE = b'"erased":true'
+"""What stands in a line that was erased."""
+
 _OF_THE_WHOLE = frozenset(
     {
         "order",
@@ -65,7 +68,12 @@ class LateHistory(History):
     ) -> None:
         super().__init__(conversation)
         self._mentions = mentions
-        self.takes_their_word = not erased_from
+        if erased_from or mentions is None:
+            self.takes_their_word = not erased_from
+        else:
+            del (
+                self.takes_their_word
+            )  # A log that was copied may hold what was erased elsewhere: it is looked for.
         self.position = before
         self.nodes = _Known(self, "nodes")
         self.programs = _Known(self, "programs")
@@ -79,6 +87,9 @@ class LateHistory(History):
                 self.programs.setdefault(record.version, record)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "takes_their_word" and self._mentions is not None:
+            self.takes_their_word = not self._mentions(_TOMBSTONE)
+            return self.takes_their_word
         if name not in _OF_THE_WHOLE:
             raise AttributeError(name)
         _complete(self)

@@ -12,16 +12,18 @@ from ledger import last_turns
 from ledger.errors import DamageWarning, StoreGone
 from ledger.records import kinds
 from ledger.stores import marks
+from ledger.stores.sql import SQLStore
 from ledger.turns.log import LAST
 from ledger.turns.programs import recorded
+from tests.testing.sql_places import place_of
 
 AT = "2026-01-01T00:00:00.000000Z"
 TURNS = 700
 """So many that their records are more than what is read of a long log at first, several times."""
 
 
-class Counting(ledger.FolderStore):
-    """A store that counts how often a log was read from its start."""
+class Counted:
+    """Counts how often a log was read from its start."""
 
     whole = 0
 
@@ -30,12 +32,20 @@ class Counting(ledger.FolderStore):
         return super().scan(conversation, after)
 
 
+class Counting(Counted, ledger.FolderStore):
+    """A folder that counts."""
+
+
+class CountingSQL(Counted, SQLStore):
+    """A database that counts."""
+
+
 def echo(message: str) -> str:
     """Say what was shown."""
     return " ".join(row["message"] for row in ledger.current().earlier())
 
 
-def write(folder):
+def write(store):
     """Record a line of turns, 1 to 700, the second of which has two branches."""
     program = recorded({"message": ""}, {"result": ""})
     records = [kinds.new("program", AT, **program.keys())]
@@ -54,15 +64,15 @@ def write(folder):
         )
         outputs = {"result": f"r{n}"}
         records.append(kinds.new("ended", AT, state="done", outputs=outputs, attempt=1, **named))
-    with ledger.FolderStore(folder) as store:
-        for start in range(0, len(records), 51):
-            store.append("alex", records[start : start + 51])
+    for start in range(0, len(records), 51):
+        store.append("alex", records[start : start + 51])
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("long") / "s"
-    write(folder)
+    with ledger.FolderStore(folder) as store:
+        write(store)
     return folder
 
 
@@ -71,10 +81,34 @@ def folder(written, tmp_path):
     return shutil.copytree(written, tmp_path / "s")
 
 
-def test_what_the_next_turn_needs_is_read_from_the_end(folder):
+@pytest.fixture(params=["folder", "sqlite", "postgres"])
+def opened(request, tmp_path):
+    """A function that returns a store at one place of each kind, each time another, that counts."""
+    place = None if request.param == "folder" else place_of(request.param, tmp_path)
+    stores = []
+
+    def another():
+        if place is None:
+            return Counting(tmp_path / "s")
+        stores.append(CountingSQL(place.url, tenant=place.tenant))
+        return stores[-1]
+
+    yield another
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def counting(opened, written):
+    """The same where the log is."""
+    opened().adopt("alex", ledger.FolderStore(written).raw("alex"))
+    return opened
+
+
+def test_what_the_next_turn_needs_is_read_from_the_end(counting):
     """Under a window, a turn is recorded, or run, or made elsewhere on the branch, and nothing else is read."""
     assert LAST * 4 < TURNS * 2
-    store = Counting(folder)
+    store = counting()
     chat = ledger.open("alex", store=store, context=last_turns(10))
     chat.record("m701", "r701")
     assert chat.head.inputs == {"message": "m701"}
@@ -90,10 +124,10 @@ def test_what_the_next_turn_needs_is_read_from_the_end(folder):
 
 
 @pytest.mark.parametrize("face", ["blocking", "aio"])
-def test_a_program_runs_on_the_end(folder, face):
+def test_a_program_runs_on_the_end(counting, face):
     """Its second turn in a process needs no more than the end; the first may have to look for its program."""
-    ledger.open("alex", echo, store=folder, context=last_turns(3))("first")
-    store = Counting(folder)
+    ledger.open("alex", echo, store=counting(), context=last_turns(3))("first")
+    store = counting()
     if face == "aio":
         chat = ledger.aio.open("alex", echo, store=store, context=last_turns(3))
         answer = asyncio.run(chat("again"))
@@ -104,12 +138,12 @@ def test_a_program_runs_on_the_end(folder, face):
     assert store.whole == 0
 
 
-def test_it_says_what_the_whole_log_says(folder):
+def test_it_says_what_the_whole_log_says(counting):
     """Read from the end and completed, or read from the start: everything is the same."""
-    late = ledger.open("alex", store=folder, context=last_turns(2))
+    late = ledger.open("alex", store=counting(), context=last_turns(2))
     late.record("m701", "r701")
     late.title = "Long"
-    other = ledger.open("alex", store=folder)
+    other = ledger.open("alex", store=counting())
 
     assert late.turn(3).children == []
     for ask in (
@@ -147,11 +181,11 @@ def test_others_append_while_the_rest_is_read(folder):
     assert [turn.ordinal for turn in chat.turns[-20:]] == list(range(701, 721))
 
 
-def test_a_log_that_was_made_anew_meanwhile(folder):
+def test_a_log_that_was_made_anew_meanwhile(counting):
     """What stood before is gone: who asks for it is told so, once, and goes on with the new log."""
-    chat = ledger.open("alex", store=folder)
+    chat = ledger.open("alex", store=counting())
     turn = chat.head
-    other = ledger.FolderStore(folder)
+    other = counting()
     other.delete("alex")
     ledger.open("alex", store=other).record("new", "log")
 
@@ -188,19 +222,25 @@ def shown_all():
     return store.raw("alex")
 
 
-@pytest.mark.parametrize("forgotten", [False, True])
-def test_a_turn_that_is_shown_all_goes_on_from_the_one_before(shown_all, tmp_path, forgotten):
+@pytest.mark.parametrize("forgotten", ["", "here", "elsewhere"])
+def test_a_turn_that_is_shown_all_goes_on_from_the_one_before(shown_all, opened, forgotten):
     """What it was shown is said by the turn before, as long as nothing was taken out; else the log is read."""
-    store = Counting(tmp_path)
-    store.adopt("alex", shown_all)
-    if forgotten:
-        ledger.open("alex", store=tmp_path).forget(3)
+    if forgotten == "elsewhere":
+        memory = ledger.MemoryStore()
+        memory.adopt("alex", shown_all)
+        ledger.open("alex", store=memory).forget(3)
+        opened().adopt("alex", memory.raw("alex"))
+    else:
+        opened().adopt("alex", shown_all)
+    if forgotten == "here":
+        ledger.open("alex", store=opened()).forget(3)
+    store = opened()
     turn = ledger.open("alex", store=store).record("next", "turn")
 
-    assert store.whole == forgotten
+    assert store.whole == bool(forgotten)
     line = [n for n in range(1, TURNS + 1) if not (forgotten and n == 3)]
     assert [seen.ordinal for seen in turn.saw] == line
-    again = ledger.open("alex", store=tmp_path).turn(turn.id)
+    again = ledger.open("alex", store=opened()).turn(turn.id)
     assert [seen.ordinal for seen in again.saw] == line
 
 
@@ -222,17 +262,17 @@ def test_what_turns_say_of_themselves_is_not_taken_elsewhere(shown_all, tmp_path
     assert "saw_all" not in added[0]
 
 
-def test_a_request_that_nobody_sent_needs_no_reading(folder):
+def test_a_request_that_nobody_sent_needs_no_reading(counting):
     """Where the log does not name its id there is no such turn; where it does, or may, the log is read."""
-    ledger.open("alex", echo, store=folder, context=last_turns(1))("once", request_id="r-1")
-    store = Counting(folder)
+    ledger.open("alex", echo, store=counting(), context=last_turns(1))("once", request_id="r-1")
+    store = counting()
     chat = ledger.open("alex", echo, store=store, context=last_turns(1))
     assert chat("first", request_id="r-2") == "once"
     assert store.whole == 0
 
     assert chat.send("first", request_id="r-2").request_id == "r-2"
     assert store.whole == 1
-    odd = ledger.open("alex", echo, store=Counting(folder), context=last_turns(1))
+    odd = ledger.open("alex", echo, store=counting(), context=last_turns(1))
     assert odd.send("odd", request_id="ü/1").id == odd.send("odd", request_id="ü/1").id
 
 
@@ -277,3 +317,12 @@ def test_a_log_that_lost_lines_is_usable(folder, damage, ask):
         chat.record("next", "turn")
         assert [turn.id for turn in chat.all_turns()] == [turn.id for turn in whole()]
         assert chat.turns[-1].result == "turn"
+
+
+def test_bytes_are_found_in_a_database(counting):
+    """The same where the database looks."""
+    store = counting()
+    store.append("b", store.read("alex")[:1])
+    assert store.mentions("alex", b'"m700"')
+    assert not store.mentions("b", b'"m700"')
+    assert not store.mentions("c", b'"m700"')

@@ -15,7 +15,9 @@ from sqlalchemy.engine import Connection
 
 from ledger.errors import LedgerError, StoreGone, StoreUnknown
 from ledger.records import erasing, ids, kinds
-from ledger.stores.base import Position, Records, Since, agrees, check_expected
+from ledger.stores import handout
+from ledger.stores.base import FEW, Position, Records, Since, agrees, check_expected
+from ledger.stores.base import Ends as LogEnds
 from ledger.stores.sql import attachments, feed, pieces, rows, writing
 from ledger.stores.sql.database import Database
 from ledger.stores.sql.failures import Again, Lost
@@ -28,6 +30,22 @@ _REMEMBERED = 4096
 _TRIES = 3
 """How often an append is tried at the end that was found; then it stands in line for the row."""
 
+_FIRST = 64
+"""How many of the first lines of a long log are read with its end."""
+
+_MENTIONS = {
+    postgres: text(
+        f"""SELECT 1 FROM ledger_conversations AS head
+        WHERE head.tenant = :tenant AND head.id = :id AND (
+            {found.format("head.torn")} OR EXISTS (SELECT 1 FROM ledger_lines AS line
+                WHERE line.conversation = head.key AND {found.format("line.data")}))"""
+    )
+    for postgres, found in {
+        True: "position(CAST(:text AS bytea) IN {}) > 0",
+        False: "instr({}, :text) > 0",
+    }.items()
+}
+
 _TENANT = text("SELECT key FROM ledger_tenants WHERE name = :name")
 _NEW_TENANT = text("INSERT INTO ledger_tenants (name) VALUES (:name) ON CONFLICT DO NOTHING")
 
@@ -37,8 +55,9 @@ class Ends(ABC):
 
     blobs: attachments.SQLBlobs
 
-    def __init__(self, database: Database, tenant: str | None) -> None:
+    def __init__(self, database: Database, tenant: str | None, *, strict: bool) -> None:
         self.tenant = tenant
+        self._strict = strict
         self._database = database
         self._tenant_key: tuple[int, int] | None = None
         """The tenant's key, and the number of losses of the connection at which it held."""
@@ -187,8 +206,9 @@ class Ends(ABC):
     # -- what changed
 
     def erasures(self, conversation: str) -> str:
-        """Return a text that is another one whenever a turn was erased, or the conversation made anew."""
-        return _identity_of(self._head(ids.check_conversation(conversation)))
+        """Return a text that is another one whenever a turn was erased; an empty one where none was."""
+        log = self._head(ids.check_conversation(conversation))
+        return _identity_of(log) if log.erased else ""
 
     def looks(self) -> dict[str, str]:
         """Return how each log looks now, by conversation: another text whenever the log is another."""
@@ -209,6 +229,38 @@ class Ends(ABC):
         mark = f"{_identity_of(log)}:{int(records.position)}"
         return Since(records, look, mark, whole=not after)
 
+    # -- how a log ends
+
+    def scan_ends(self, conversation: str, last: int) -> LogEnds | None:
+        """Return some of the first records, and the last ones; None: `scan` gives all. See `LedgerStore`."""
+        ids.check_conversation(conversation)
+        tenant = self._tenant(False)
+        if self._strict or tenant is None:
+            return None
+
+        def work(connection: Connection) -> tuple[Position, pieces.Window] | None:
+            log = rows.head(connection, tenant, conversation)
+            if log is None or log.records <= FEW * last:
+                return None
+            return log.position, rows.between(connection, log, 1, _FIRST)
+
+        found = self._database.run(work)
+        if found is None:
+            return None
+        end, window = found
+        place = Position(end - last, end.incarnation)
+        last_ones = self.scan(conversation, place)
+        return LogEnds(handout.shallow(lambda: _settled(window, conversation)), place, last_ones)
+
+    def mentions(self, conversation: str, text: bytes) -> bool:
+        """Say whether some bytes stand anywhere in a log, in whatever line. The database looks, so nothing is sent."""
+        tenant = self._tenant(False)
+        given = {"tenant": tenant, "id": ids.check_conversation(conversation), "text": text}
+        asked = _MENTIONS[self._database.is_postgres]
+        return tenant is not None and self._database.run(
+            lambda connection: connection.execute(asked, given).first() is not None
+        )
+
     @abstractmethod
     def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
         """Return the records after a position, as Structs."""
@@ -226,6 +278,12 @@ class Ends(ABC):
         if len(self._known) >= _REMEMBERED:
             self._known = {}
         self._known[conversation] = head
+
+
+def _settled(window: pieces.Window, conversation: str) -> list[kinds.Recorded]:
+    """Return the records of a log's beginning of which nothing that follows can say otherwise."""
+    pieces_of_it = window.reader(conversation).whole_lines()
+    return [record for piece in pieces_of_it for record in handout.structs(piece, 0)]
 
 
 def _identity_of(log: Head) -> str:

@@ -85,8 +85,7 @@ class SQLStore(Ends):
     ) -> None:
         if tenant == "" or not isinstance(tenant, str | None):
             raise ValueError(f"tenant is a name, or None, not {tenant!r}")
-        super().__init__(database_of(database, lock_timeout_s), tenant)
-        self._strict = strict
+        super().__init__(database_of(database, lock_timeout_s), tenant, strict=strict)
         self._held: dict[str, float] = {}
         self._polls = waking.Waiters()
         self._listener = self._shared_listener()
