@@ -38,6 +38,10 @@ _NEXT = {
     )
     for postgres, settled in _SETTLED.items()
 }
+_ANY = text(
+    """SELECT 1 FROM ledger_lines WHERE tenant = :tenant AND seq > 0
+    AND (era, place, conversation, seq) > (:era, :place, :conversation, :seq) LIMIT 1"""
+)
 _TEXT = re.compile(r"([0-9]{1,10})-([0-9]{1,20})-([0-9]{1,20})-([0-9]{1,20})")
 _BEHIND = text(
     """SELECT 1 FROM ledger_lines AS line, ledger_meta AS meta
@@ -86,6 +90,12 @@ def read(
             if at.seq in records
         ]
     return fed
+
+
+def has_more(connection: Connection, tenant: int, after: At) -> bool:
+    """Say whether there are lines after a place, to be given or held back: nobody gives word when these may come."""
+    given = {"tenant": tenant, **after._asdict()}
+    return connection.execute(_ANY, given).first() is not None
 
 
 def begin_era_if_restored(connection: Connection, tenant: int, database: Database) -> None:

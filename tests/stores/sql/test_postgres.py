@@ -14,6 +14,7 @@ import sqlalchemy
 
 from ledger.errors import AttachmentMissing, LedgerError, StoreBusy, StoreUnknown
 from ledger.stores.sql import SQLStore, listening, writing
+from ledger.stores.sql import store as sql_store
 from ledger.stores.sql.failures import Lost
 from ledger.testing import jobs
 from ledger.testing.children import children, together
@@ -175,6 +176,21 @@ def test_a_lower_place_that_commits_last_is_not_passed(store, place, other):
     found = store.feed(after, wait=20)
     found += store.feed(found[-1].position, wait=0.3)
     assert [(fed.conversation, fed.record["seq"]) for fed in found] == [("c", 2), ("d", 1)]
+
+
+def test_word_of_an_append_wakes_the_feed(place, store, monkeypatch):
+    """Who waits for the feed asks nothing meanwhile, and is woken by an append of another store."""
+    monkeypatch.setattr(sql_store, "_FEED_PAUSE_S", 60.0)
+    monkeypatch.setattr(listening, "LOOK_S", 60.0)
+    store.append("c", notes("a"))
+    after, found = store.feed()[-1].position, []
+    waiting = threading.Thread(target=lambda: found.extend(store.feed(after, wait=60)))
+    waiting.start()
+    postgres.until(lambda: store._listener.hears)
+    with open_sql(place) as another:
+        another.append("d", notes("b"))
+        waiting.join(20)
+    assert [fed.record["data"] for fed in found] == ["b"]
 
 
 def test_the_feed_goes_on_after_a_restore():
