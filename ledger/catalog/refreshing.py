@@ -81,15 +81,18 @@ def refresh(index: Index, logs: Logs, only: Iterable[str] | None = None) -> dict
             while left and taken < _AT_ONCE:
                 name = left.pop()
                 try:
-                    taken += _take(index, logs, name)
+                    read, is_all = _take(index, logs, name)
+                    taken += read
+                    if not is_all:
+                        left.append(name)
                 except LedgerError as error:
                     failed[name] = error
                     index.remove([name])
     return failed
 
 
-def _take(index: Index, logs: Logs, conversation: str) -> int:
-    """Take what a log holds beyond what was taken. Returns: how many records that were, and a little."""
+def _take(index: Index, logs: Logs, conversation: str) -> tuple[int, bool]:
+    """Take what a log holds beyond what was taken. Returns: how many records that were, and a little; if it was all."""
     _, mark = index.place(conversation)
     found = logs.since(conversation, mark)
     before = None if found.whole else index.row(conversation)
@@ -98,7 +101,8 @@ def _take(index: Index, logs: Logs, conversation: str) -> int:
     else:
         changes = project(before, found.records, lambda turn: index.turn(conversation, turn))
     index.write(changes, found.look, found.mark, whole=before is None)
-    return len(found.records) + 10
+    is_part = not found.look and found.mark not in ("", mark)
+    return len(found.records) + 10, not is_part
 
 
 def _nothing(turn: str) -> TurnRow | None:

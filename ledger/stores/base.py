@@ -79,7 +79,7 @@ class Since(NamedTuple):
 
     records: Records[kinds.Recorded]
     look: str
-    """How it looked before it was read."""
+    """How it looked before it was read; empty: these are not all, ask again with the mark."""
     mark: str
     """Where that ended, to be given back; empty: nothing is known of it, the next time all is given again."""
     whole: bool

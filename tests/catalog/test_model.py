@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ledger
-from ledger.catalog import Catalog
+from ledger.catalog import Catalog, refreshing
 from ledger.stores import names
+from ledger.stores.sql import ends
 from ledger.views import History
 from tests.catalog import oracle
 from tests.catalog.test_folder_index import hidden
@@ -209,6 +210,9 @@ def test_the_catalog_says_what_the_logs_say(kind, steps):
 def test_the_catalog_says_what_the_logs_in_a_database_say(kind, steps):
     """The same where the index is in the database that keeps the logs."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(ends, "_SOME", 3)  # Longer logs are taken in parts.
+        patch.setattr(refreshing, "_AT_ONCE", 5)
         place = sql_places.place_of(kind, Path(folder))
 
         def opened() -> Any:

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from ledger.errors import LedgerError, StoreGone, StoreUnknown
 from ledger.records import erasing, ids, kinds
-from ledger.stores import handout
+from ledger.stores import handout, lines
 from ledger.stores.base import FEW, Position, Records, Since, agrees, check_expected
 from ledger.stores.base import Ends as LogEnds
 from ledger.stores.sql import attachments, feed, pieces, rows, writing
@@ -30,6 +30,8 @@ _REMEMBERED = 4096
 _TRIES = 3
 """How often an append is tried at the end that was found; then it stands in line for the row."""
 
+_SOME = 4000
+"""How many records `since` gives at once."""
 _FIRST = 64
 """How many of the first lines of a long log are read with its end."""
 
@@ -217,17 +219,32 @@ class Ends(ABC):
         return {name: f"{_identity_of(log)}:{log.records}" for name, log in found}
 
     def since(self, conversation: str, mark: str = "") -> Since:
-        """Return what a conversation holds beyond a mark; all of it where it is no continuation of that."""
+        """Return what a conversation holds beyond a mark, or of that the first thousands of records.
+
+        All of it where it is no continuation of what was read.
+        """
         log = self._head(ids.check_conversation(conversation))
+        identity, look = _identity_of(log), f"{_identity_of(log)}:{log.records}"
         of, _, at = mark.rpartition(":")
-        after = int(at) if of == _identity_of(log) else 0
+        after = int(at) if of == identity else 0
+        if log.records - after > _SOME:
+            some = self._some(conversation, log, after)
+            more = some.position < log.records
+            mark = f"{identity}:{int(some.position)}"
+            return Since(some, "" if more else look, mark, whole=not after)
         try:
             records = self.scan(conversation, after)
         except StoreGone:
             after, records = 0, self.scan(conversation)
-        look = f"{_identity_of(log)}:{log.records}"
-        mark = f"{_identity_of(log)}:{int(records.position)}"
-        return Since(records, look, mark, whole=not after)
+        return Since(records, look, f"{identity}:{int(records.position)}", whole=not after)
+
+    def _some(self, conversation: str, log: Head, after: int) -> Records[kinds.Recorded]:
+        """Return the next records of a log; so many at once that who writes them elsewhere holds up nobody for long."""
+        window = self._database.run(lambda c: rows.between(c, log, after + 1, after + _SOME))
+        records = handout.shallow(
+            lambda: self._decoded(window, conversation, after, handout.structs)
+        )
+        return Records(records, Position(after + len(records), log.incarnation))
 
     # -- how a log ends
 
@@ -260,6 +277,16 @@ class Ends(ABC):
         return tenant is not None and self._database.run(
             lambda connection: connection.execute(asked, given).first() is not None
         )
+
+    @abstractmethod
+    def _decoded(
+        self,
+        window: pieces.Window,
+        id: str,
+        after: int,
+        decode: Callable[[lines.Piece, int], list[T]],
+    ) -> list[T]:
+        """Return the records of some lines."""
 
     @abstractmethod
     def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:

@@ -31,6 +31,8 @@ PREFIX = "ledger_catalog_"
 """What the names of an index's tables begin with."""
 _LOCK = 0x7475726E << 32
 """The advisory lock of who makes or drops an index's tables; plus a tenant's key: of who writes its index."""
+_IDLE_MS = 300_000
+"""How long who writes an index may be busy with what it read; only who erases waits for it."""
 _FORGET = text(f"DELETE FROM {PREFIX}conversations WHERE tenant = :tenant AND id = :id")
 _OURS = (
     "SELECT relname FROM pg_class WHERE relkind = 'r' AND starts_with(relname, %(prefix)s) "
@@ -99,6 +101,7 @@ class Room:
         """Write all that is written inside, or none, nobody else to this index meanwhile."""
         with self._database.transaction(self._connection):
             if self.is_postgres:  # SQLite has one writer at a time.
+                self.run(f"SET LOCAL idle_in_transaction_session_timeout = {_IDLE_MS}")
                 self.run(f"SELECT pg_advisory_xact_lock({_LOCK + self.tenant})")
             yield
 
