@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from pathlib import Path
@@ -208,6 +209,28 @@ def test_where_nothing_may_be_made_memory_serves(alone):
         assert len(catalog.search("walrus")) == 2
         assert in_memory(reader) is not None
     assert "ledger_catalog" not in sqlalchemy.inspect(alone._database.engine).get_table_names()
+
+
+def test_what_cannot_be_read_is_named_and_hides_no_other(place, store):
+    """A log that a strict store refuses is among `failed`, nothing of it is found, and the rest is."""
+    line = store.raw("a").replace(b"secret", b"altered")
+    store.delete("a")
+    store.adopt("a", line)
+    with ledger.SQLStore(place.url, tenant=place.tenant, strict=True) as strict:
+        found = ledger.catalog.of(strict).search("parcel")
+        assert [hit.conversation for hit in found] == ["b"]
+        assert found.failed["a"].code == "store-corrupt"
+        assert in_memory(strict) is None
+
+
+def test_a_search_on_an_event_loop(store):
+    """The other face asks the same index."""
+
+    async def search():
+        return await ledger.aio.catalog.of(store).search("parcel")
+
+    assert len(asyncio.run(search())) == 2
+    assert in_memory(store) is None
 
 
 def test_rebuilding_gives_the_same(store):

@@ -16,8 +16,7 @@ from sqlalchemy.engine import Connection
 from ledger.errors import LedgerError, StoreGone, StoreUnknown
 from ledger.records import erasing, ids, kinds
 from ledger.stores import handout, lines
-from ledger.stores.base import FEW, Position, Records, Since, agrees, check_expected
-from ledger.stores.base import Ends as LogEnds
+from ledger.stores.base import FEW, Ends, Position, Records, Since, agrees, check_expected
 from ledger.stores.sql import attachments, feed, pieces, rows, writing
 from ledger.stores.sql.database import Database
 from ledger.stores.sql.failures import Again, Lost
@@ -52,7 +51,7 @@ _TENANT = text("SELECT key FROM ledger_tenants WHERE name = :name")
 _NEW_TENANT = text("INSERT INTO ledger_tenants (name) VALUES (:name) ON CONFLICT DO NOTHING")
 
 
-class Ends(ABC):
+class KnownEnds(ABC):
     """The logs of one tenant in a database, as far as their ends are concerned."""
 
     blobs: attachments.SQLBlobs
@@ -248,7 +247,7 @@ class Ends(ABC):
 
     # -- how a log ends
 
-    def scan_ends(self, conversation: str, last: int) -> LogEnds | None:
+    def scan_ends(self, conversation: str, last: int) -> Ends | None:
         """Return some of the first records, and the last ones; None: `scan` gives all. See `LedgerStore`."""
         ids.check_conversation(conversation)
         tenant = self._tenant(False)
@@ -267,7 +266,7 @@ class Ends(ABC):
         end, window = found
         place = Position(end - last, end.incarnation)
         last_ones = self.scan(conversation, place)
-        return LogEnds(handout.shallow(lambda: _settled(window, conversation)), place, last_ones)
+        return Ends(handout.shallow(lambda: _settled(window, conversation)), place, last_ones)
 
     def mentions(self, conversation: str, text: bytes) -> bool:
         """Say whether some bytes stand anywhere in a log, in whatever line. The database looks, so nothing is sent."""

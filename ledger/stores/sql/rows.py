@@ -30,7 +30,7 @@ _FROM = text(
     ORDER BY seq"""
 )
 LOOK = "head.key || '.' || head.erased || ':' || head.count"
-"""What tells how a log looks, as `Ends.looks` writes it."""
+"""What tells how a log looks, as `KnownEnds.looks` writes it."""
 _BETWEEN = text(
     """SELECT seq, data FROM ledger_lines
     WHERE conversation = :key AND seq BETWEEN :first AND :last ORDER BY seq"""

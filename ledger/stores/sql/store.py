@@ -47,7 +47,7 @@ from ledger.stores.sql import (
     writing,
 )
 from ledger.stores.sql.database import Database, database_of
-from ledger.stores.sql.ends import Ends
+from ledger.stores.sql.ends import KnownEnds
 from ledger.stores.sql.feed import At
 from ledger.stores.sql.listening import CONVERSATION, FEED, Listener, TreeWaits
 
@@ -59,7 +59,7 @@ _FEED_PAUSE_S = 0.2
 _LIST = text("SELECT id FROM ledger_conversations WHERE tenant = :tenant AND count > 0")
 
 
-class SQLStore(Ends):
+class SQLStore(KnownEnds):
     """Conversations in a database, durable when an append returns, for many processes and machines at once.
 
     Args: database: a URL as SQLAlchemy takes it (`postgresql://user:password@host/name`,
