@@ -15,7 +15,7 @@ import msgspec
 
 from ledger.catalog import postgres, sqlite
 from ledger.catalog.index import Index
-from ledger.catalog.places import TRIES, InMemory, is_damage
+from ledger.catalog.places import BY_DAMAGE, TRIES, InMemory, is_damage
 from ledger.errors import LedgerError
 from ledger.stores.sql.failures import Missing
 from ledger.stores.sql.index_room import IndexRoom, Room
@@ -45,7 +45,7 @@ class InDatabase:
                 mend = None
             except (Missing, sqlite.Foreign):
                 mend = _make
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, *BY_DAMAGE):
                 mend = _doubt
             except sqlite3.Error as error:
                 if not is_damage(error):

@@ -96,7 +96,7 @@ class InFile:
                 except sqlite3.Error as error:
                     if not is_damage(error):
                         break
-                except _BY_DAMAGE:
+                except BY_DAMAGE:
                     pass
                 else:
                     try:
@@ -104,7 +104,7 @@ class InFile:
                     except sqlite3.Error as error:
                         if not is_damage(error):
                             break
-                    except (Foreign, msgspec.MsgspecError, *_BY_DAMAGE):
+                    except (Foreign, msgspec.MsgspecError, *BY_DAMAGE):
                         pass
             if not self._removed():
                 break
@@ -123,7 +123,7 @@ class InFile:
         return True
 
 
-_BY_DAMAGE = (UnicodeDecodeError, LookupError, TypeError)
+BY_DAMAGE = (UnicodeDecodeError, LookupError, TypeError)
 """What comes, beside errors of SQLite's, of rows and messages that are not what was written. A question that is at
 fault itself raises again in memory."""
 

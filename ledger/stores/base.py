@@ -264,7 +264,8 @@ class LedgerStore(Store, Protocol):
     def since(self, conversation: str, mark: str = "") -> Since:
         """Return what a conversation holds beyond a mark; all of it where it is no continuation of that.
 
-        Or only the first of it, with an empty `look`. All of it comes after an erasure, a repair, and when it was made anew. Raises: as `read`.
+        So it is after an erasure, a repair, and when it was made anew. It may be only the first of that, with an
+        empty `look`. Raises: as `read`.
         """
         ...
 
