@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def store(place):
 
 
 @pytest.fixture
-def alone(request, tmp_path):
+def alone():
     """A store in a PostgreSQL schema of its own, with one conversation."""
     with open_sql(SQLPlace(postgres.fresh_url())) as found:
         put(found, "a", *said("t", "the secret walrus"))
@@ -66,14 +67,15 @@ def everything(store):
     return b"".join(file.read_bytes() for file in files).decode(errors="replace")
 
 
+@pytest.fixture
 def fresh(place):
-    """The catalog as another process would have it."""
-    return ledger.catalog.of(open_sql(place))
+    """A function that returns the catalog as another process would have it."""
+    with ExitStack() as stack:
+        yield lambda: ledger.catalog.of(stack.enter_context(open_sql(place)))
 
 
-def refreshed(place):
+def refreshed(catalog):
     """Bring the index up. Returns: what was read, and how many records."""
-    catalog = fresh(place)
     watched = catalog._logs = Watched(catalog._logs)
     catalog.refresh()
     return watched.read
@@ -82,21 +84,21 @@ def refreshed(place):
 # -- cheap -----------------------------------------------------------------------------------------------
 
 
-def test_only_what_was_added_is_read(place, store):
+def test_only_what_was_added_is_read(store, fresh):
     """What did not change is read by nobody; of what did, one process reads what is new, for all."""
-    assert refreshed(place) == [("a", 4), ("b", 2)]
-    assert refreshed(place) == []
+    assert refreshed(fresh()) == [("a", 4), ("b", 2)]
+    assert refreshed(fresh()) == []
     put(store, "b", *said("w", "more"))
-    assert refreshed(place) == [("b", 2)]
+    assert refreshed(fresh()) == [("b", 2)]
     store.delete("b")
     put(store, "b", *said("n1", "new"))
-    assert refreshed(place) == [("b", 2)]
-    assert fresh(place).search("more") == []
+    assert refreshed(fresh()) == [("b", 2)]
+    assert fresh().search("more") == []
 
 
-def test_nothing_is_made_where_there_is_nothing(place):
+def test_nothing_is_made_where_there_is_nothing(fresh):
     """Asking of an empty place answers nothing, and makes nothing."""
-    catalog = fresh(place)
+    catalog = fresh()
     assert catalog.conversations() == catalog.search("x") == catalog.usage() == []
     assert catalog.store._tenant(False) is None
 
@@ -135,9 +137,9 @@ def test_what_is_forgotten_leaves_the_index_at_once(store, how):
     assert sorted(found) == ([("a", 2)] if how == "forget" else []) + [("b", 1)]
 
 
-def test_what_is_erased_while_another_reads_it_does_not_come_back(place, store, monkeypatch):
+def test_what_is_erased_while_another_reads_it_does_not_come_back(place, store, fresh, monkeypatch):
     """Who forgets a turn waits for who has read it and writes it to the index: it is gone from there too."""
-    catalog, take, threads = fresh(place), refreshing._take, []
+    catalog, take, threads = fresh(), refreshing._take, []
 
     def forget():
         with open_sql(place) as other:

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy
 
-from ledger.errors import LedgerError
+from ledger.errors import LedgerError, StoreIO
 from ledger.stores.sql import SQLStore
 from ledger.testing.children import Say, children
 from ledger.testing.examples import notes, texts
@@ -25,6 +25,7 @@ def add(say: Say, number: int, url: str, tenant: str, each: int) -> dict[str, li
     outcomes: dict[str, list[str]] = {"acknowledged": [], "in doubt": [], "refused": []}
     chance = random.Random(number)
     with SQLStore(url, tenant=tenant) as store:
+        postgres.until(lambda: _is_up(store))
         for i in range(each):
             name = f"{number}-{i}"
             conversation = f"c{chance.randrange(CONVERSATIONS)}"
@@ -38,6 +39,15 @@ def add(say: Say, number: int, url: str, tenant: str, each: int) -> dict[str, li
                 outcomes["acknowledged"].append(name)
             say(name)
     return outcomes
+
+
+def _is_up(store: SQLStore) -> bool:
+    """Say whether a first connection can be had: who begins while the server restarts is soon told that it cannot."""
+    try:
+        store.conversations()
+    except StoreIO:
+        return False
+    return True
 
 
 def survive(
