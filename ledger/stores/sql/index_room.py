@@ -14,6 +14,7 @@ PostgreSQL under an advisory lock of the tenant's): so nothing forgotten comes b
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
@@ -41,11 +42,15 @@ _OURS = (
 
 
 class IndexRoom:
-    """Where in a database the index of a tenant's logs is kept. Args: tenant: its key, as a store has it."""
+    """Where in a database the index of a tenant's logs is kept.
+
+    Args: tenant: a store's method that returns its key. The store is not kept alive by it: what is remembered for
+    a store goes with the store.
+    """
 
     def __init__(self, database: Database, tenant: Callable[[bool], int | None]) -> None:
         self._database = database
-        self._tenant = tenant
+        self._tenant = weakref.WeakMethod(tenant)
 
     def use(self, work: Callable[[Room], T]) -> T | None:
         """Do something in the room; again when the connection was lost. Returns: None: there are no logs.
@@ -54,7 +59,8 @@ class IndexRoom:
         for another could wait for others that do the same.
         Raises: Missing: there are no tables of an index; otherwise as `Database.run`.
         """
-        tenant = self._tenant(False)
+        find = self._tenant()
+        tenant = find(False) if find is not None else None
         if tenant is None:
             return None
         database = self._database

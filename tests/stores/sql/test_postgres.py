@@ -358,18 +358,19 @@ def test_one_connection_hears_for_all(store, place):
     assert said == [True] * 20
 
 
-def test_where_no_word_comes_it_is_looked_at(store, place, monkeypatch):
+def test_where_no_word_comes_it_is_looked_at(monkeypatch):
     """Through a pooler that passes no word on, a change of another process is seen all the same."""
     monkeypatch.setattr(listening.Listener, "_is_heard", lambda self, connection, driver: False)
-    count = store.append("c", notes("a"))
-    with children(1) as (child,):
+    place, _ = named_place()  # No other store shares the connection that listens.
+    with open_sql(place) as store, children(1) as (child,):
+        count = store.append("c", notes("a"))
         child.prepare(jobs.write_batches, open_sql, place, 1)
         waiting = threading.Thread(target=lambda: child.begin(20))
         waiting.start()
         assert store.wait("c", count, 30)
         waiting.join()
         child.result(20)
-    assert not store._listener.hears
+        assert not store._listener.hears
 
 
 def test_a_listener_that_was_cut_off_comes_back(place, other, monkeypatch):
