@@ -103,7 +103,8 @@ class Ledger:
 
     def last(self) -> object:
         """See `Contestant`."""
-        return self._store.read(logs.CHAT, int(self._store.append(logs.CHAT, [])) - 2 * LAST)
+        count = int(self._store.append(logs.CHAT, []))
+        return self._store.read(logs.CHAT, max(0, count - 2 * LAST))
 
 
 class SQLite:

@@ -51,6 +51,10 @@ def peak():
 the parent had.)"""
 
 
+class Failed(Exception):
+    """A process that was measured failed; what it said stands on stderr."""
+
+
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:
     """Start a script in a process that imports this checkout; it talks by its pipes."""
     return subprocess.Popen(
@@ -63,11 +67,11 @@ def start(code: str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def said(code: str, *arguments: object) -> str:
-    """Return the last line that a script printed. Raises: RuntimeError: it failed; what it said stands above."""
+    """Return the last line that a script printed. Raises: Failed."""
     process = start(code, *arguments)
     out, _ = process.communicate()
     if process.returncode:
-        raise RuntimeError(f"a measured process failed ({process.returncode})")
+        raise Failed(f"exit code {process.returncode}")
     return out.splitlines()[-1]
 
 
@@ -94,5 +98,5 @@ def race(code: str, runners: int, *arguments: object) -> list[dict[str, Any]]:
         process.stdin.flush()
     outs = [process.communicate()[0] for process in processes]
     if any(process.returncode for process in processes):
-        raise RuntimeError("a measured process failed")
+        raise Failed("one of several processes")
     return [json.loads(out.splitlines()[-1]) for out in outs]

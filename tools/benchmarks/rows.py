@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.benchmarks import logs
+from tools.benchmarks import logs, processes
 
 Measure = Callable[[], float]
 """Runs something once and says what it took, in seconds or in the unit of its row."""
@@ -58,7 +58,7 @@ class Sizes:
 TINY = Sizes(1, 12, 12, 0, 12, 1, 2, 3, 0.2, 3, 0.02, at_once=2)
 """To see that everything can be measured."""
 QUICK = Sizes(5, 1_000, 20_000, 0, 10_000, 20, 50, 1_000, 2.0, 100, 3)
-"""About two minutes."""
+"""Some four minutes."""
 FULL = Sizes(5, 1_000, 100_000, 500_000, 100_000, 100, 200, 1_000, 10.0, 400, 200)
 """Long conversations, and a million records."""
 
@@ -195,10 +195,21 @@ def measure(row: Row, repetitions: int) -> Result:
     return Result(row.point, row.name, row.unit, row.target, medians)
 
 
-def measured(rows: Iterator[Row], only: str, repetitions: int) -> Iterator[Result]:
-    """Measure the rows whose titles hold a text; say on stderr which one is at work."""
+def measured(
+    rows: Iterator[Row], only: str, repetitions: int, failed: list[str]
+) -> Iterator[Result]:
+    """Measure the rows whose titles hold a text; say on stderr which one is at work.
+
+    Args: failed: is given the names of those of which a process failed; the others go on.
+    """
     for row in rows:
         if only.lower() not in row.title.lower():
             continue
         print(f"... {row.title}", file=sys.stderr, flush=True)
-        yield measure(row, repetitions)
+        try:
+            result = measure(row, repetitions)
+        except processes.Failed as error:
+            print(f"... {row.title}: FAILED: {error}", file=sys.stderr, flush=True)
+            failed.append(row.title)
+        else:
+            yield result

@@ -164,5 +164,5 @@ def watch(bench: Bench) -> float:
     talking.communicate("go\n")
     out, _ = watching.communicate()
     if talking.returncode or watching.returncode:
-        raise RuntimeError("a measured process failed")
+        raise processes.Failed("one of two processes")
     return float(out.splitlines()[-1])
