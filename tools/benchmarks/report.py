@@ -28,7 +28,14 @@ POINTS = {
     11: "a second of work, long to short",
     0: "beside others, without a target",
 }
-NAMED = ("msgspec", "functai", "openai-agents", "langgraph", "langgraph-checkpoint-sqlite")
+NAMED = (
+    "msgspec",
+    "eventsourcing",
+    "functai",
+    "langgraph",
+    "langgraph-checkpoint-sqlite",
+    "openai-agents",
+)
 
 
 def figure(value: float | None, unit: Unit) -> str:
