@@ -58,7 +58,7 @@ def test_the_same_tree_is_tried_with_the_same_examples():
 def test_scripts_without_suffix_are_checked(check):
     """The Python scripts in tools/ are formatted, linted and typed like the package."""
     assert check.sources()[:2] == ["ledger", "tests"]
-    assert "tools/check" in check.sources()
+    assert {"tools/check", "tools/benchmarks"} <= set(check.sources())
 
 
 @pytest.mark.parametrize(

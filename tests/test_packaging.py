@@ -49,7 +49,7 @@ def test_the_wheel_says_what_it_is(wheel):
     assert said["Name"] == "turn-ledger"
     assert said["Version"] == ledger.__version__
     assert said["License-Expression"] == "MIT"
-    assert said.get_all("Provides-Extra") == ["cli", "parquet", "sql", "test", "testing"]
+    assert said.get_all("Provides-Extra") == ["bench", "cli", "parquet", "sql", "test", "testing"]
     assert any(name.endswith("/licenses/LICENSE") for name in wheel)
 
 

@@ -1,0 +1,140 @@
+"""The least that the same work can be: bare system calls, and msgspec.
+
+F is flock + write + fsync of the same bytes. D is one read of a file, `decode_lines` into one Struct whose
+payloads stay undecoded, and one SHA-256 over each line; D0 is D without the hashes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ledger.records import kinds
+from tools.benchmarks.rows import Measure, timed
+
+
+class Appends:
+    """F: appends of ready bytes to a file that stays open."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._end = os.fstat(self._descriptor).st_size
+
+    def append(self, data: bytes) -> None:
+        """Append under a lock, durably."""
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        os.pwrite(self._descriptor, data, self._end)
+        os.fsync(self._descriptor)
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        self._end += len(data)
+
+
+def appends(path: Path, *batches: bytes) -> Measure:
+    """Return F of some batches, one after the other."""
+    file = Appends(path)
+
+    def work() -> None:
+        for data in batches:
+            file.append(data)
+
+    return lambda: timed(work)
+
+
+class Line(msgspec.Struct):
+    """The one Struct that every line is decoded to."""
+
+    kind: str
+    turn: str = ""
+    parent: str | None = None
+    inputs: msgspec.Raw = kinds.ABSENT
+    outputs: msgspec.Raw = kinds.ABSENT
+    value: msgspec.Raw = kinds.ABSENT
+    saw: msgspec.Raw = kinds.ABSENT
+
+
+def decode(path: Path) -> Measure:
+    """Return D0."""
+    decoder = msgspec.json.Decoder(Line)
+    return lambda: timed(lambda: decoder.decode_lines(path.read_bytes()))
+
+
+def decode_and_hash(path: Path) -> Measure:
+    """Return D."""
+    decoder = msgspec.json.Decoder(Line)
+
+    def work() -> Sequence[Line]:
+        data = path.read_bytes()
+        lines = decoder.decode_lines(data)
+        start = 0
+        while start < len(data):
+            end = data.index(b"\n", start)
+            hashlib.sha256(data[start:end]).digest()
+            start = end + 1
+        return lines
+
+    return lambda: timed(work)
+
+
+def decode_each(path: Path) -> Measure:
+    """Return what reads a file and decodes each line of it to a dict."""
+    decoder = msgspec.json.Decoder()
+
+    def work() -> None:
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            decoder.decode(line)
+
+    return lambda: timed(work)
+
+
+NEW_PROCESS_APPEND = """
+import fcntl, os
+data = b"x" * int(sys.argv[2])
+begun = time.perf_counter()
+descriptor = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT, 0o600)
+fcntl.flock(descriptor, fcntl.LOCK_EX)
+os.pwrite(descriptor, data, os.fstat(descriptor).st_size)
+os.fsync(descriptor)
+os.close(descriptor)
+print(time.perf_counter() - begun)
+"""
+"""F in a new process. Arguments: a file, how many bytes."""
+
+NEW_PROCESS_LAST = """
+import msgspec, os
+begun = time.perf_counter()
+descriptor = os.open(sys.argv[1], os.O_RDONLY)
+size = os.fstat(descriptor).st_size
+tail = os.pread(descriptor, 65536, max(0, size - 65536)).split(b"\\n")[1:-1][-20:]
+for line in tail:
+    msgspec.json.decode(line)
+print(time.perf_counter() - begun)
+"""
+"""The last 20 lines, decoded to dicts. Argument: a file."""
+
+COMPARE_AND_SET = """
+import fcntl, json, os
+body = json.dumps({"text": "x" * int(sys.argv[2]), "seq": 0}).encode()
+def once(seen):
+    descriptor = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    size = os.fstat(descriptor).st_size
+    tail = os.pread(descriptor, 8192, max(0, size - 8192))
+    found = int(tail[tail.rindex(b'"seq":') + 6:-2]) if tail else 0
+    if found == seen:
+        os.pwrite(descriptor, body[:-2] + b"%d}\\n" % (seen + 1), size)
+        os.fsync(descriptor)
+    os.close(descriptor)
+    return found
+seen = 0
+def append():
+    global seen
+    while (found := once(seen)) != seen:
+        seen = found
+    seen += 1
+"""
+"""Defines `append`: a compare-and-set of a file's last number under flock. Arguments: a file, how many bytes."""
