@@ -174,9 +174,14 @@ class Catalog:
         only turns sent then or later. limit: at most so many.
         Returns: none where there is no letter or digit in the query. A turn that is in several conversations
         is found in each.
-        Raises: ValueError: a time has no zone.
+        Raises: ValueError: a time has no zone, or the limit is none. TypeError: the query is no text.
         """
         _check((), limit)
+        for name, text in (("query", query), ("conversation", conversation or "")):
+            if not isinstance(text, str):
+                raise TypeError(f"{name} is text, not {type(text).__name__}")
+        if conversation is not None and not conversation.isascii():
+            return Answer()  # No conversation has such a name.
         sought = Sought(
             query=query,
             conversation=conversation,
@@ -293,6 +298,10 @@ def _kept_of(store: Any) -> Kept:
     return kept
 
 
+MOST = 1_000_000
+"""How many rows can be asked for at once."""
+
+
 def _place_of(store: Any) -> Kept:
     if isinstance(store, FolderStore):
         return InFile(IndexFile(store.folder))
@@ -312,8 +321,8 @@ def _check(asked: Sequence[str], limit: int | None) -> None:
     for state in _names(asked, "states"):
         if state not in _STATES:
             raise ValueError(f"a turn is {', '.join(_STATES)}; there is no state {state!r}")
-    if limit is not None and limit < 1:
-        raise ValueError(f"limit is a number from 1 on, not {limit!r}")
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= MOST):
+        raise ValueError(f"limit is a whole number from 1 to {MOST:,}, not {limit!r}")
 
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:

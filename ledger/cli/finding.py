@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from ledger.catalog import Answer, Hit, Listed, Spent, Waiting, of
+from ledger.catalog.catalog import MOST
 from ledger.cli.output import (
     Json,
     fail,
@@ -64,10 +65,6 @@ class By(StrEnum):
     day = "day"
     month = "month"
     conversation = "conversation"
-
-
-MOST = 1_000_000
-"""How many rows can be asked for at once."""
 
 
 def add_to(app: typer.Typer) -> None:

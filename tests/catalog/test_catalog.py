@@ -495,3 +495,15 @@ def test_what_cannot_be_read_is_named_and_hides_no_other():
     found = catalog.search("parcel")
     assert [hit.conversation for hit in found] == ["b"]
     assert found.failed["a"].code == "store-denied"
+
+
+def test_questions_that_make_no_sense_are_refused():
+    """A limit that is none, a query that is no text; no conversation has a name that is not ASCII."""
+    catalog = ledger.catalog.of(ledger.MemoryStore())
+    for limit in (0, 10**30, 1.5, True):
+        with pytest.raises(ValueError, match="limit is a whole number"):
+            catalog.search("x", limit=limit)  # type: ignore[arg-type]
+    for query in (None, 5):
+        with pytest.raises(TypeError, match="query is text"):
+            catalog.search(query)  # type: ignore[arg-type]
+    assert catalog.search("x", conversation="\udc00") == []
