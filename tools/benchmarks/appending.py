@@ -57,7 +57,7 @@ def through(
     """Return what prepares a way to append, and the bare appends of the bytes that it writes."""
 
     def make() -> dict[str, Measure]:
-        folder, names = bench.conversation(turns, name="shown" if way is sent else "kept")
+        folder, names = bench.conversation(turns, name="sent" if way is sent else "appended")
         store = ledger.FolderStore(folder)
         work = way(store, names)
         work()  # Reads what is there, and writes its program.
