@@ -114,16 +114,21 @@ class LateHistory(History):
         return self.meets_damage
 
     def request(self, request_id: str) -> str | None:
-        """Return the first turn that was sent under a request id. A log that does not name it has none."""
-        if self._mentions is not None and _PLAIN.fullmatch(request_id):
-            named = self._mentions(f'"{request_id}"'.encode())
-            return super().request(request_id) if named else None
-        return super().request(request_id)
+        """Return the first turn that was sent under a request id."""
+        return super().request(request_id) if self._may_name(request_id) else None
 
     def has_program(self, version: str) -> bool:
         """Say whether a program's record stands in the log: it does before each turn that was made by it."""
         made_by = {node.record.program for node in dict.values(self.nodes)}
-        return version in made_by or super().has_program(version)
+        if version in made_by or dict.__contains__(self.programs, version):
+            return True
+        return self._may_name(version) and super().has_program(version)
+
+    def _may_name(self, text: str) -> bool:
+        """Say whether a log may hold a text. Its bytes are looked through, which is quicker than reading it."""
+        if self._mentions is None or not _PLAIN.fullmatch(text):
+            return True
+        return self._mentions(f'"{text}"'.encode())
 
     def _folds(self) -> Mapping[type, Fold]:
         return _FOLDS
