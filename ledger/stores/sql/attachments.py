@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from ledger.errors import LedgerError, StoreCorrupt
+from ledger.errors import LedgerError, StoreCorrupt, StoreIO
 from ledger.stores import blobs
 from ledger.stores.sql import removal
 from ledger.stores.sql.database import NOW, Database
@@ -39,11 +39,23 @@ _TOUCH = {
     )
     for postgres, now in NOW.items()
 }
-_NAME = text("UPDATE ledger_attachments SET sha256 = :sha256, size = :size WHERE key = :key")
+_NAME = text(
+    """UPDATE ledger_attachments SET sha256 = :sha256, size = :size
+    WHERE key = :key AND tenant = :tenant AND sha256 = :new"""
+)
+_ADD_LONG = text(
+    """INSERT INTO ledger_parts (attachment, n, data)
+    SELECT key, :n, :data FROM ledger_attachments
+    WHERE key = :key AND tenant = :tenant AND sha256 = :sha256 ON CONFLICT DO NOTHING"""
+)
 _ADD = text(
     "INSERT INTO ledger_parts (attachment, n, data) VALUES (:key, :n, :data) ON CONFLICT DO NOTHING"
 )
-_PART = text("SELECT data FROM ledger_parts WHERE attachment = :key AND n = :n")
+_PART = text(
+    """SELECT part.data FROM ledger_attachments AS head JOIN ledger_parts AS part
+        ON part.attachment = head.key
+    WHERE head.tenant = :tenant AND head.sha256 = :sha256 AND part.n = :n"""
+)
 
 
 class SQLBlobs:
@@ -108,17 +120,24 @@ class SQLBlobs:
             for n, part in enumerate(parts):
                 digest.update(part)
                 size += len(part)
-                row = {"key": key, "n": n, "data": part}
-                self._database.run(lambda c, row=row: c.execute(_ADD, row) and None)  # type: ignore[misc]
+                row = {**given, "key": key, "n": n, "data": part}
+                self._database.run(lambda c, row=row: c.execute(_ADD_LONG, row) and None)  # type: ignore[misc]
             sha256 = digest.hexdigest()
-            self._database.run(lambda c: self._name(c, tenant, key, sha256, size))
+            self._database.run(lambda c: self._name(c, given, key, sha256, size))
         except BaseException:
             with suppress(LedgerError):
-                self._database.run(lambda c: removal.drop(c, [key]), patience_s=0)
+                self._database.run(lambda c: self._drop_piece(c, given), patience_s=0)
             raise
         return sha256, size
 
-    def _name(self, connection: Connection, tenant: Any, key: int, sha256: str, size: int) -> None:
+    def _drop_piece(self, connection: Connection, given: dict[str, Any]) -> None:
+        found = connection.execute(_FIND, given).first()
+        removal.drop(connection, [found[0]] if found is not None else [])
+
+    def _name(
+        self, connection: Connection, piece: dict[str, Any], key: int, sha256: str, size: int
+    ) -> None:
+        tenant = piece["tenant"]
         with self._database.transaction(connection):
             found = connection.execute(_FIND, {"tenant": tenant, "sha256": sha256}).first()
             if found is not None and found[0] == key:
@@ -126,7 +145,11 @@ class SQLBlobs:
             if self._stands(connection, tenant, sha256, size):
                 removal.drop(connection, [key])
             else:
-                connection.execute(_NAME, {"key": key, "sha256": sha256, "size": size})
+                given = {"key": key, "tenant": tenant, "sha256": sha256, "size": size}
+                named = connection.execute(_NAME, {**given, "new": piece["sha256"]})
+                if not named.rowcount:
+                    reason = "a part of the attachment was removed while it was put"
+                    raise StoreIO(where=self._database.where, reason=reason)
 
     def get(self, sha256: str) -> bytes:
         """Return the bytes. Raises: attachment-missing. store-corrupt: they are other bytes now."""
@@ -147,7 +170,7 @@ class SQLBlobs:
         if found is None:
             raise blobs.missing(sha256)
         self._seen.add(sha256)
-        return io.BufferedReader(_Parts(self._database, found[0], sha256, self._bad), blobs.CHUNK)
+        return io.BufferedReader(_Parts(self._database, tenant, sha256, self._bad), blobs.CHUNK)
 
     def has(self, sha256: str) -> bool:
         """Say whether there are bytes under this name. Not promised: that they are right."""
@@ -187,9 +210,9 @@ class SQLBlobs:
 class _Parts(io.RawIOBase):
     """The parts of an attachment one after another, hashed as they are read and compared at the end."""
 
-    def __init__(self, database: Database, key: int, sha256: str, bad: set[str]) -> None:
+    def __init__(self, database: Database, tenant: int, sha256: str, bad: set[str]) -> None:
         self._database = database
-        self._key = key
+        self._tenant = tenant
         self._sha256 = sha256
         self._bad = bad
         self._digest = hashlib.sha256()
@@ -213,7 +236,7 @@ class _Parts(io.RawIOBase):
         return len(data)
 
     def _fetch(self, n: int) -> None:
-        given = {"key": self._key, "n": n}
+        given = {"tenant": self._tenant, "sha256": self._sha256, "n": n}
         found = self._database.run(lambda c: c.execute(_PART, given).scalar())
         self._rest = bytes(found) if found is not None else b""
         self._next = n + 1 if found is not None else None

@@ -6,6 +6,7 @@ the condition that it is so, and may be dropped at any moment.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,7 +14,7 @@ from typing import TypeVar
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from ledger.errors import LedgerError, StoreGone, StoreUnknown
+from ledger.errors import LedgerError, StoreGone, StoreIO, StoreUnknown
 from ledger.records import erasing, ids, kinds
 from ledger.stores import handout, lines
 from ledger.stores.base import FEW, Ends, Position, Records, Since, agrees, check_expected
@@ -47,8 +48,10 @@ _MENTIONS = {
     }.items()
 }
 
-_TENANT = text("SELECT key FROM ledger_tenants WHERE name = :name")
-_NEW_TENANT = text("INSERT INTO ledger_tenants (name) VALUES (:name) ON CONFLICT DO NOTHING")
+_TENANT = text("SELECT name FROM ledger_tenants WHERE key = :key")
+_NEW_TENANT = text(
+    "INSERT INTO ledger_tenants (key, name) VALUES (:key, :name) ON CONFLICT DO NOTHING"
+)
 
 
 class KnownEnds(ABC):
@@ -74,7 +77,7 @@ class KnownEnds(ABC):
     # -- whose
 
     def _tenant(self, make: bool) -> int | None:
-        """Return the tenant's key; None: it has nothing here yet. Args: make: give it one then."""
+        """Return the tenant's key; None: there are no tables yet. Args: make: make them, and its row."""
         losses = self._database.losses
         known = self._tenant_key is not None and self._tenant_key[1] == losses
         if self._tenant_key is not None and known and (self._may_add_at == losses or not make):
@@ -83,21 +86,23 @@ class KnownEnds(ABC):
             self._database.make_schema()
         elif not self._database.has_schema():
             return None
-        key = self._database.run(lambda c: self._find_tenant(c, make))
-        if key is not None:
-            self._tenant_key = key, losses
-            self._may_add_at = losses if make else self._may_add_at
+        name = self.tenant or ""
+        key = tenant_key(name)
+        self._database.run(lambda c: self._find_tenant(c, key, name, make))
+        self._tenant_key = key, losses
+        self._may_add_at = losses if make else self._may_add_at
         return key
 
-    def _find_tenant(self, connection: Connection, make: bool) -> int | None:
-        given = {"name": self.tenant or ""}
-        key: int | None = connection.execute(_TENANT, given).scalar()
-        if key is None and make:
+    def _find_tenant(self, connection: Connection, key: int, name: str, make: bool) -> None:
+        given = {"key": key, "name": name}
+        found: str | None = connection.execute(_TENANT, given).scalar()
+        if found is None and make:
             connection.execute(_NEW_TENANT, given)
-            key = connection.execute(_TENANT, given).scalar_one()
-        if key is not None and make and self._database.is_postgres:
+            found = connection.execute(_TENANT, given).scalar()
+        if found not in (None, name):
+            raise StoreIO(where=self.where, reason="another tenant has the key of this one's name")
+        if make and self._database.is_postgres:
             feed.begin_era_if_restored(connection, key, self._database)
-        return key
 
     # -- adding
 
@@ -304,6 +309,11 @@ class KnownEnds(ABC):
         if len(self._known) >= _REMEMBERED:
             self._known = {}
         self._known[conversation] = head
+
+
+def tenant_key(name: str) -> int:
+    """Return the number of a tenant, 63 bits that follow from its name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
 
 
 def _settled(window: pieces.Window, conversation: str) -> list[kinds.Recorded]:

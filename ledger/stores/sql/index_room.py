@@ -31,7 +31,7 @@ T = TypeVar("T")
 PREFIX = "ledger_catalog_"
 """What the names of an index's tables begin with."""
 _LOCK = 0x7475726E << 32
-"""The advisory lock of who makes or drops an index's tables; plus a tenant's key: of who writes its index."""
+"""The advisory lock of who makes or drops an index's tables; with a tenant's key in it: of who writes its index."""
 _IDLE_MS = 300_000
 """How long who writes an index may be busy with what it read; only who erases waits for it."""
 _FORGET = text(f"DELETE FROM {PREFIX}conversations WHERE tenant = :tenant AND id = :id")
@@ -108,7 +108,7 @@ class Room:
         with self._database.transaction(self._connection):
             if self.is_postgres:  # SQLite has one writer at a time.
                 self.run(f"SET LOCAL idle_in_transaction_session_timeout = {_IDLE_MS}")
-                self.run(f"SELECT pg_advisory_xact_lock({_LOCK + self.tenant})")
+                self.run(f"SELECT pg_advisory_xact_lock({_LOCK ^ self.tenant})")
             yield
 
     def reading(self) -> AbstractContextManager[None]:
@@ -141,7 +141,7 @@ def forget(connection: Connection, tenant: int, id: str, *, postgres: bool) -> N
     """
     if postgres:
         locks = (
-            f"SELECT pg_advisory_xact_lock_shared({_LOCK}), pg_advisory_xact_lock({_LOCK + tenant})"
+            f"SELECT pg_advisory_xact_lock_shared({_LOCK}), pg_advisory_xact_lock({_LOCK ^ tenant})"
         )
         connection.exec_driver_sql(locks)
         there = f"SELECT to_regclass('{PREFIX}conversations') IS NOT NULL"

@@ -12,6 +12,9 @@
     ledger_event_lines      their events
     ledger_holders          who lives, on which machine
 
+A tenant's key follows from its name (`ends.tenant_key`), so that it is the same in every database and copy
+of one: what a process remembers of it can never come to mean another tenant.
+
 `place` in `ledger_lines` is when a line was added, for the feed: on PostgreSQL the number of its
 transaction, on SQLite a clock that each append moves on. An era is a time in which places grow: a database
 that was restored into another server counts its transactions anew, and there a new era begins.
@@ -47,7 +50,7 @@ _VERSION_1 = (
         era integer NOT NULL,
         clock bigint NOT NULL)""",
     """CREATE TABLE ledger_tenants (
-        key {key},
+        key bigint PRIMARY KEY,
         name {id} NOT NULL UNIQUE)""",
     """CREATE TABLE ledger_conversations (
         key {key},

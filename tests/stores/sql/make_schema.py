@@ -65,7 +65,7 @@ def dump(store: SQLStore, dialect: str) -> list[str]:
                 statements.append(
                     f"INSERT INTO {name[1]} ({', '.join(row.keys())}) VALUES ({values})"
                 )
-            if dialect == "postgres" and rows and "key" in rows[0]:
+            if dialect == "postgres" and rows and "IDENTITY" in one and "key" in rows[0]:
                 sequence = f"pg_get_serial_sequence('{name[1]}', 'key')"
                 statements.append(f"SELECT setval({sequence}, {max(row['key'] for row in rows)})")
     return statements

@@ -88,6 +88,23 @@ def test_tenants_are_apart(place):
         assert a.events.read(TREE) == turn()
 
 
+def test_a_tenant_stays_itself_in_a_restored_database(tmp_path):
+    """Where a database was restored under open stores, none of them becomes another tenant's."""
+    for url in (f"sqlite:///{tmp_path}/ledger.db", postgres.fresh_url()):
+        with SQLStore(url, tenant="a") as a, SQLStore(url, tenant="b") as b:
+            a.append("c", notes("of a"))
+            b.append("c", notes("of b"))
+            for table in ("lines", "conversations", "tenants"):
+                run(a, f"DELETE FROM ledger_{table}")
+            with SQLStore(url, tenant="z") as z:
+                z.append("c", notes("of z"))
+            assert (a.read("c"), b.read("c"), b.conversations()) == ([], [], [])
+            b.append("c", notes("again"))
+            assert texts(z.read("c")) == ["of z"]
+        with SQLStore(url, tenant="b") as later:
+            assert texts(later.read("c")) == ["again"]
+
+
 # -- the feed
 
 
