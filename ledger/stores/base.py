@@ -33,15 +33,20 @@ class Position(int):
 
     incarnation: Incarnation | None
     """None: the conversation held no record."""
+    chain: str | None
+    """What tells the log up to here from another of that length, where a store compares it; None: it does not say."""
 
-    def __new__(cls, count: int, incarnation: Incarnation | None = None) -> Position:
+    def __new__(
+        cls, count: int, incarnation: Incarnation | None = None, chain: str | None = None
+    ) -> Position:
         """Return a position of a count of records, in an incarnation."""
         position = super().__new__(cls, count)
         position.incarnation = incarnation
+        position.chain = chain
         return position
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Position, (int(self), self.incarnation)
+        return Position, (int(self), self.incarnation, self.chain)
 
 
 def agrees(given: int, found: Position) -> bool:
@@ -49,8 +54,11 @@ def agrees(given: int, found: Position) -> bool:
 
     A bare int compares the count only, and so does a position of a conversation without records.
     """
-    incarnation = given.incarnation if isinstance(given, Position) else None
-    return given == found and (incarnation is None or incarnation == found.incarnation)
+    if not isinstance(given, Position) or given != found:
+        return given == found
+    if given.incarnation is not None and given.incarnation != found.incarnation:
+        return False
+    return None in (given.chain, found.chain) or given.chain == found.chain
 
 
 def conflict(conversation: str, expect: int, found: int) -> StoreConflict:

@@ -48,7 +48,10 @@ _MENTIONS = {
     }.items()
 }
 
-_TENANT = text("SELECT name FROM ledger_tenants WHERE key = :key")
+_TENANT = text(
+    """SELECT (SELECT name FROM ledger_tenants WHERE key = :key),
+        EXISTS (SELECT 1 FROM ledger_conversations WHERE tenant = :key)"""
+)
 _NEW_TENANT = text(
     "INSERT INTO ledger_tenants (key, name) VALUES (:key, :name) ON CONFLICT DO NOTHING"
 )
@@ -77,7 +80,7 @@ class KnownEnds(ABC):
     # -- whose
 
     def _tenant(self, make: bool) -> int | None:
-        """Return the tenant's key; None: there are no tables yet. Args: make: make them, and its row."""
+        """Return the tenant's key; None: it has nothing here yet. Args: make: give it a row then."""
         losses = self._database.losses
         known = self._tenant_key is not None and self._tenant_key[1] == losses
         if self._tenant_key is not None and known and (self._may_add_at == losses or not make):
@@ -88,21 +91,24 @@ class KnownEnds(ABC):
             return None
         name = self.tenant or ""
         key = tenant_key(name)
-        self._database.run(lambda c: self._find_tenant(c, key, name, make))
+        if not self._database.run(lambda c: self._find_tenant(c, key, name, make)):
+            return None
         self._tenant_key = key, losses
         self._may_add_at = losses if make else self._may_add_at
         return key
 
-    def _find_tenant(self, connection: Connection, key: int, name: str, make: bool) -> None:
+    def _find_tenant(self, connection: Connection, key: int, name: str, make: bool) -> bool:
+        """Say whether a tenant has anything here; its row may be missing in what was restored meanwhile."""
         given = {"key": key, "name": name}
-        found: str | None = connection.execute(_TENANT, given).scalar()
+        found, has_logs = connection.execute(_TENANT, given).one()
         if found is None and make:
             connection.execute(_NEW_TENANT, given)
-            found = connection.execute(_TENANT, given).scalar()
+            found = connection.execute(_TENANT, given).one()[0]
         if found not in (None, name):
             raise StoreIO(where=self.where, reason="another tenant has the key of this one's name")
         if make and self._database.is_postgres:
             feed.begin_era_if_restored(connection, key, self._database)
+        return found is not None or bool(has_logs)
 
     # -- adding
 
@@ -220,7 +226,7 @@ class KnownEnds(ABC):
         """Return how each log looks now, by conversation: another text whenever the log is another."""
         tenant = self._tenant(False)
         found = self._database.run(lambda c: rows.heads(c, tenant)) if tenant is not None else []
-        return {name: f"{_identity_of(log)}:{log.records}" for name, log in found}
+        return {name: _look_of(log) for name, log in found}
 
     def since(self, conversation: str, mark: str = "") -> Since:
         """Return what a conversation holds beyond a mark, or of that the first thousands of records.
@@ -228,27 +234,28 @@ class KnownEnds(ABC):
         All of it where it is no continuation of what was read.
         """
         log = self._head(ids.check_conversation(conversation))
-        identity, look = _identity_of(log), f"{_identity_of(log)}:{log.records}"
-        of, _, at = mark.rpartition(":")
-        after = int(at) if of == identity else 0
-        if log.records - after > _SOME:
-            some = self._some(conversation, log, after)
-            more = some.position < log.records
-            mark = f"{identity}:{int(some.position)}"
-            return Since(some, "" if more else look, mark, whole=not after)
+        of, at, chain = [*mark.split(":"), "", ""][:3]
+        after = Position(int(at), None, chain or None) if of == _identity_of(log) else 0
         try:
-            records = self.scan(conversation, after)
+            records = self._next(conversation, log, after)
         except StoreGone:
-            after, records = 0, self.scan(conversation)
-        return Since(records, look, f"{identity}:{int(records.position)}", whole=not after)
+            after, records = 0, self._next(conversation, log, 0)
+        look = _look_of(log) if records.position >= log.records else ""
+        mark = f"{_identity_of(log)}:{int(records.position)}:{records.position.chain or ''}"
+        return Since(records, look, mark, whole=not after)
 
-    def _some(self, conversation: str, log: Head, after: int) -> Records[kinds.Recorded]:
+    def _next(self, conversation: str, log: Head, after: int) -> Records[kinds.Recorded]:
         """Return the next records of a log; so many at once that who writes them elsewhere holds up nobody for long."""
+        if log.records - after <= _SOME:
+            return self.scan(conversation, after)
         window = self._database.run(lambda c: rows.between(c, log, after + 1, after + _SOME))
+        if not agrees(after, Position(after, None, window.chain_at(after))):
+            raise StoreGone(conversation=conversation, after=int(after), found=log.records)
         records = handout.shallow(
             lambda: self._decoded(window, conversation, after, handout.structs)
         )
-        return Records(records, Position(after + len(records), log.incarnation))
+        end = after + len(records)
+        return Records(records, Position(end, log.incarnation, window.chain_at(end)))
 
     # -- how a log ends
 
@@ -320,6 +327,11 @@ def _settled(window: pieces.Window, conversation: str) -> list[kinds.Recorded]:
     """Return the records of a log's beginning of which nothing that follows can say otherwise."""
     pieces_of_it = window.reader(conversation).whole_lines()
     return [record for piece in pieces_of_it for record in handout.structs(piece, 0)]
+
+
+def _look_of(log: Head) -> str:
+    """Return another text whenever a log is another; the database writes the same (`rows.LOOK`)."""
+    return f"{_identity_of(log)}:{log.records}:{log.chain}"
 
 
 def _identity_of(log: Head) -> str:

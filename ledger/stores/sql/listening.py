@@ -48,7 +48,8 @@ Thing = tuple[str, int, str]
 
 _TELL = f"SELECT pg_notify('{CHANNEL}', word) FROM unnest(CAST(:words AS text[])) AS word"
 _HEADS = text(
-    """SELECT head.tenant, head.id, head.count, head.first_at, head.first_salt
+    """SELECT head.tenant, head.id, head.count, head.first_at, head.first_salt,
+        CASE WHEN head.count > 0 AND head.ready = 1 THEN head.chain END
     FROM unnest(CAST(:tenants AS bigint[]), CAST(:names AS text[])) AS asked(tenant, id)
     JOIN ledger_conversations AS head ON head.tenant = asked.tenant AND head.id = asked.id"""
 )
@@ -267,8 +268,8 @@ class Listener:
         found: dict[Thing, Position] = {}
         if asked:
             given = {"tenants": [t for _, t, _ in asked], "names": [name for *_, name in asked]}
-            for tenant, name, count, at, salt in connection.execute(_HEADS, given):
-                position = Position(count, (at or "", salt) if count else None)
+            for tenant, name, count, at, salt, chain in connection.execute(_HEADS, given):
+                position = Position(count, (at or "", salt) if count else None, chain)
                 found[(CONVERSATION, tenant, name)] = position
         for thing, watched in things:
             if thing[0] != CONVERSATION or (
@@ -315,4 +316,4 @@ def _tell(connection: Connection, words: list[str]) -> None:
 
 
 def _same(a: Position, b: Position) -> bool:
-    return a == b and a.incarnation == b.incarnation
+    return a == b and (a.incarnation, a.chain) == (b.incarnation, b.chain)

@@ -49,7 +49,8 @@ class Head(NamedTuple):
     @property
     def position(self) -> Position:
         """The position of its end."""
-        return Position(self.records, self.incarnation)
+        chain = self.chain if self.records and self.ready else None
+        return Position(self.records, self.incarnation, chain)
 
 
 def nothing(conversation: str) -> Head:
@@ -147,6 +148,13 @@ class Window(NamedTuple):
         """Whether what follows says nothing of these lines: the last is sealed, and the last of its append."""
         found = codec.find_seal(line_of(self.rows[-1])) if is_anchor(self.rows[-1]) else None
         return found is not None and found.i == found.n
+
+    def chain_at(self, place: int) -> str | None:
+        """Return the chain that a line of these wrote; None: it is none of these, or is not sealed."""
+        index = place - self.first
+        row = self.rows[index] if 0 <= index < len(self.rows) else GONE
+        seal = codec.find_seal(line_of(row))
+        return seal.chain.decode() if seal is not None else None
 
     def reader(self, conversation: str) -> lines.Reader:
         """Return a reader of these lines. The first row, if it is not the log's, is where it starts."""

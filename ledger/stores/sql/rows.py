@@ -29,7 +29,7 @@ _FROM = text(
     FROM head JOIN ledger_lines AS line ON line.conversation = head.key WHERE line.seq >= :first
     ORDER BY seq"""
 )
-LOOK = "head.key || '.' || head.erased || ':' || head.count"
+LOOK = "head.key || '.' || head.erased || ':' || head.count || ':' || head.chain"
 """What tells how a log looks, as `KnownEnds.looks` writes it."""
 _BETWEEN = text(
     """SELECT seq, data FROM ledger_lines

@@ -294,8 +294,8 @@ class SQLStore(KnownEnds):
         Exactly as many as the count says: a line that cannot be handed out (no record, damaged, void)
         is `{"kind": "unreadable", "seq": k}` in its place. A conversation that does not exist holds
         no records. Never waits for a writer.
-        Raises: store-gone: `after` is beyond the end, or of another incarnation; read from 0.
-        store-corrupt: the store is strict and a line is damaged. store-io, store-denied.
+        Raises: store-gone: `after` is beyond the end, or of another incarnation, or of a history that is
+        no more (an older database was restored); read from 0. store-corrupt: the store is strict and a line is damaged. store-io, store-denied.
         """
         return self._read(conversation, after, handout.plain)
 
@@ -320,8 +320,8 @@ class SQLStore(KnownEnds):
                 thing = (CONVERSATION, tenant, conversation)
                 self._listener.note(thing, version, log.position)
         position = log.position if log is not None else Position(0)
-        beyond = after > position or not agrees(after, Position(after, position.incarnation))
-        if after and beyond:
+        there = Position(after, position.incarnation, window.chain_at(int(after)))
+        if after and (after > position or not agrees(after, there)):
             raise StoreGone(conversation=conversation, after=int(after), found=int(position))
         if log is None:
             return Records([], position)

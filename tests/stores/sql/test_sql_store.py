@@ -16,6 +16,7 @@ from ledger.errors import (
     LedgerError,
     StoreConflict,
     StoreCorrupt,
+    StoreGone,
     StoreVersion,
 )
 from ledger.records import times
@@ -103,6 +104,31 @@ def test_a_tenant_stays_itself_in_a_restored_database(tmp_path):
             assert texts(z.read("c")) == ["of z"]
         with SQLStore(url, tenant="b") as later:
             assert texts(later.read("c")) == ["again"]
+
+
+def test_a_history_that_is_no_more_is_told(store, place):
+    """Where an older log was restored and grew past it, a place in the one that was is gone, and no end."""
+    early = store.append("c", notes("a"))
+    older = store.raw("c")
+    seen = store.append("c", notes("b", "c"))
+    mark = store.since("c").mark
+    look = store.looks()["c"]
+    write_rows(store, "c", older)
+    with open_sql(place) as other:
+        other.append("c", notes("x", "y"))
+        assert store.wait("c", seen, 0)
+        with pytest.raises(StoreConflict):
+            store.append("c", notes("d"), expect=seen)
+        other.append("c", notes("z"))
+    with pytest.raises(StoreGone):
+        store.read("c", seen)
+    with pytest.raises(StoreConflict):
+        store.append("c", notes("d"), expect=seen)
+
+    assert texts(store.read("c", early)) == ["x", "y", "z"]
+    assert texts(store.read("c", int(seen))) == ["z"]
+    assert store.looks()["c"] != look
+    assert store.since("c", mark).whole
 
 
 # -- the feed
