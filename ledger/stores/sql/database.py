@@ -94,8 +94,15 @@ class Database:
         try:
             return self.attempt(work, patience_s)
         except Missing:
-            self._schema_at = None
-        raise StoreIO(where=self.where, reason="its tables are gone")
+            pass
+        raise self.emptied()
+
+    def emptied(self) -> StoreIO:
+        """Forget all that is known of the tables, which are gone. Returns: the error that says so."""
+        self._schema_at = None
+        self._note_loss()
+        reason = "its tables are gone; the next append makes them anew, if nobody puts them back"
+        return StoreIO(where=self.where, reason=reason)
 
     def attempt(self, work: Callable[[Connection], T], patience_s: float = RETRY_S) -> T:
         """Do the same. Raises: as `run`; Missing: a table is not there."""
@@ -222,10 +229,14 @@ class Database:
             connection.exec_driver_sql("PRAGMA synchronous = FULL")
 
     def _set_up(self, connection: Connection) -> None:
-        """Set what SQLite is told of each connection."""
-        if self.is_postgres or connection.info.get("ledger"):
+        """Set what the database is told of each connection that is ours."""
+        if connection.info.get("ledger") or (self.is_postgres and not self._own):
             return
         wait = max(1, round(self.lock_timeout_s * 1000))
+        if self.is_postgres:
+            connection.exec_driver_sql(f"SET lock_timeout = {wait}")
+            connection.info["ledger"] = True
+            return
         for pragma in (f"busy_timeout = {wait}", "synchronous = FULL", "secure_delete = ON"):
             connection.exec_driver_sql(f"PRAGMA {pragma}")
         connection.info["ledger"] = True

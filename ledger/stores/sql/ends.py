@@ -20,7 +20,7 @@ from ledger.stores import handout, lines
 from ledger.stores.base import FEW, Ends, Position, Records, Since, agrees, check_expected
 from ledger.stores.sql import attachments, feed, pieces, rows, writing
 from ledger.stores.sql.database import Database
-from ledger.stores.sql.failures import Again, Lost
+from ledger.stores.sql.failures import Again, Lost, Missing
 from ledger.stores.sql.pieces import Head, Sealed
 
 T = TypeVar("T")
@@ -142,13 +142,17 @@ class KnownEnds(ABC):
 
     def _write(self, tenant: int, id: str, known: Head, new: Sealed) -> int | None:
         """Add lines in one statement. Returns: the log's key, 0 where it is not known; None: not added."""
-        sent = False
+        sent = gone = False
         try:
             return self._database.once(lambda c: writing.in_one(c, tenant, id, known, new))
         except Again:
             return None
+        except Missing:
+            gone = True
         except Lost as lost:
             sent = lost.sent
+        if gone:
+            raise self._database.emptied()
 
         def settle(connection: Connection) -> int | None:
             # At most one of all these statements adds lines: the end that they name comes once.

@@ -85,6 +85,10 @@ def test_one_conversation_blocks_no_other(store, other):
         assert hasty.append("d", notes("b")) == 1
         with pytest.raises(StoreBusy):
             hasty.erase("c", TURN)
+        for _ in range(2):  # The end is known the first time, then not.
+            with pytest.raises(StoreBusy):
+                hasty.append("c", notes("b"))
+            hasty.read("c")
 
 
 def test_writers_that_meet_add_once_each(store):

@@ -17,6 +17,7 @@ from ledger.errors import (
     StoreConflict,
     StoreCorrupt,
     StoreGone,
+    StoreIO,
     StoreVersion,
 )
 from ledger.records import times
@@ -293,6 +294,23 @@ def test_reading_makes_nothing(tmp_path):
             assert not store.delete("c")
             assert not store.blobs.has("0" * 64)
             assert sqlalchemy.inspect(store._database.engine).get_table_names() == []
+
+
+def test_tables_that_were_dropped_are_made_anew(tmp_path):
+    """Where the tables go under an open store it says so once, and then begins anew, as a new one would."""
+    for url in (f"sqlite:///{tmp_path}/ledger.db", postgres.fresh_url()):
+        with SQLStore(url) as store:
+            for call in (lambda: store.append("c", notes("b")), lambda: store.read("c")):  # noqa: B023
+                position = store.append("c", notes("a"))
+                for table in sqlalchemy.inspect(store._database.engine).get_table_names():
+                    run(store, f"DROP TABLE {table}")
+                with pytest.raises(StoreIO, match="tables are gone"):
+                    call()
+                with pytest.raises(StoreConflict):
+                    store.append("c", notes("b"), expect=position)
+                assert store.append("c", notes("c")) == 1
+                assert texts(store.read("c")) == ["c"]
+                store.delete("c")
 
 
 def test_a_newer_schema_is_refused(tmp_path):
