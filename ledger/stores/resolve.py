@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _memory: list[MemoryStore] = []
 _folders: dict[str, FolderStore] = {}
 _databases: dict[str, SQLStore] = {}
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_URL = re.compile(r"(?![A-Za-z]:)[^/\\]*:/|\s*(postgres(ql)?|sqlite)(\+\w+)?:", re.IGNORECASE)
+"""What looks like a URL, though it may be misspelt: it may hold a password, and is made no folder."""
 
 
 def is_url(named: object) -> bool:
@@ -32,6 +33,8 @@ def store_for(store: Any = None) -> Any:
     with `append` and `read`: itself. Raises: TypeError for anything else; ValueError for an empty path, and
     for a URL of no database that can hold one; ModuleNotFoundError: the extra `sql` is missing.
     """
+    if isinstance(store, str) and "\0" in store:
+        raise ValueError("what names a store holds a NUL")
     if store is None:
         if not _memory:
             _memory.append(MemoryStore())

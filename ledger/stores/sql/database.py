@@ -20,14 +20,13 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from sqlalchemy import create_engine, exc
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.pool import StaticPool
+from sqlalchemy import exc
+from sqlalchemy.engine import URL, Connection, Engine
 
 from ledger.bells import Bell
 from ledger.errors import LedgerError, StoreBusy, StoreIO, StoreVersion
 from ledger.stores import forks, handout
-from ledger.stores.sql import failures, tables
+from ledger.stores.sql import failures, files, tables, urls
 from ledger.stores.sql.failures import Again, Lost, Missing
 
 T = TypeVar("T")
@@ -55,7 +54,7 @@ class Database:
 
     def __init__(self, engine: Engine, *, lock_timeout_s: float, own: bool) -> None:
         self.is_postgres = _is_postgres(engine)
-        self.where = _where(engine.url)
+        self.where = urls.where(engine.url)
         """Which database it is, for errors: without user, password and options."""
         self.lock_timeout_s = lock_timeout_s
         self.engine = engine
@@ -149,7 +148,9 @@ class Database:
             with self._work.connect() as connection:
                 connected = self._was_up = True
                 self._set_up(connection)
+                self._check_file(connection)
                 done = work(connection)
+                self._check_file(connection)
                 if self.is_postgres and not connection.connection.is_detached:
                     self._look_at_clock(connection)
             return done
@@ -160,7 +161,7 @@ class Database:
             reason = "no connection of the pool came free; its size is set where the engine is made"
             failure = StoreBusy(where=self.where, reason=reason)
         finally:
-            if not self.users and self._own:
+            if self._own and (not self.users or self._is_only_read()):
                 self.engine.dispose()  # A store that was closed is used: nothing stays open for it.
             self._busy.discard(this)
             self._bell.ring()
@@ -239,7 +240,21 @@ class Database:
             return
         for pragma in (f"busy_timeout = {wait}", "synchronous = FULL", "secure_delete = ON"):
             connection.exec_driver_sql(f"PRAGMA {pragma}")
-        connection.info["ledger"] = True
+        connection.info["ledger"] = files.identity(self._file())
+
+    def _check_file(self, connection: Connection) -> None:
+        """Refuse a file of SQLite that was removed or replaced since it was opened. Raises: store-io.
+
+        What is written to it then is in no file that anybody finds: nothing of it counts.
+        """
+        if self.is_postgres or connection.info["ledger"] == files.identity(self._file()):
+            return
+        connection.invalidate()
+        self.engine.dispose()
+        self._schema_at = None
+        self._note_loss()
+        reason = "its file was removed or replaced while it was open, and nothing of this counts"
+        raise StoreIO(where=self.where, reason=reason)
 
     # -- the schema
 
@@ -315,6 +330,9 @@ class Database:
 
     def _is_no_file(self) -> bool:
         return not self.is_postgres and not os.path.exists(self._file())
+
+    def _is_only_read(self) -> bool:
+        return not self.is_postgres and files.is_read_only(self._file())
 
     def _file(self) -> str:
         return str(self.engine.url.database)
@@ -416,65 +434,19 @@ def database_of(named: str | URL | Engine, lock_timeout_s: float) -> Database:
     Raises: ValueError: it is none that a store can be in.
     """
     if isinstance(named, Engine):
-        _check(named)
+        urls.check(named)
         key: tuple[Any, ...] = (id(named), lock_timeout_s)
     else:
-        named = _parsed(named)
+        named = urls.parsed(named)
         key = (named.render_as_string(hide_password=False), lock_timeout_s)
     with _opening:
         found = _databases.get(key)
         if found is None or (isinstance(named, Engine) and found.engine is not named):
             own = not isinstance(named, Engine)
-            engine = named if isinstance(named, Engine) else _engine(named)
+            engine = named if isinstance(named, Engine) else urls.engine_of(named)
             found = _databases[key] = Database(engine, lock_timeout_s=lock_timeout_s, own=own)
         return found
 
 
-def _parsed(named: str | URL) -> URL:
-    try:
-        url = make_url(named)
-    except exc.ArgumentError:
-        url = None
-    if url is None:
-        raise ValueError("the URL of a database does not read: postgresql://user@host/name is one")
-    if url.drivername in ("postgresql", "postgres"):
-        url = url.set(drivername="postgresql+psycopg")
-    return url
-
-
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
-        raise ValueError(
-            "a SQLite store is in a file: sqlite:///path/to/file; memory is MemoryStore"
-        )
-    try:
-        engine = create_engine(url, hide_parameters=True)
-    except exc.NoSuchModuleError:
-        raise ValueError(f"no store knows databases of the kind {url.drivername!r}") from None
-    except ModuleNotFoundError as error:
-        told = f"{error.name} is missing: python -m pip install 'turn-ledger[sql]'"
-        raise ModuleNotFoundError(told, name=error.name) from None
-    _check(engine)
-    return engine
-
-
-def _check(engine: Engine) -> None:
-    drivers = {"postgresql": "psycopg", "sqlite": "pysqlite"}
-    if drivers.get(engine.dialect.name) != engine.dialect.driver:
-        raise ValueError(
-            "a store is in PostgreSQL by psycopg (postgresql+psycopg://) or in SQLite (sqlite:///), "
-            f"not in {engine.dialect.name} by {engine.dialect.driver}"
-        )
-    if isinstance(engine.pool, StaticPool):
-        raise ValueError(
-            "a store needs a connection for each thread, and this engine has one for all"
-        )
-
-
 def _is_postgres(engine: Engine) -> bool:
     return engine.dialect.name == "postgresql"
-
-
-def _where(url: URL) -> str:
-    bare = URL.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
-    return bare.render_as_string(hide_password=True)

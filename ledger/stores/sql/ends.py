@@ -322,6 +322,14 @@ class KnownEnds(ABC):
         self._known[conversation] = head
 
 
+def check_tenant(name: object) -> None:
+    """Refuse what is no name that a database can keep. Raises: ValueError."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"tenant is a name, or None, not {name!r}")
+    if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
+        raise ValueError("the name of the tenant holds a NUL, or half of a character")
+
+
 def tenant_key(name: str) -> int:
     """Return the number of a tenant, 63 bits that follow from its name."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1

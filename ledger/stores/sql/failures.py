@@ -6,6 +6,7 @@ is told by its code (SQLSTATE, or SQLite's name), and never chained to the error
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ledger.errors import (
@@ -61,7 +62,11 @@ _BY_NAME: dict[str, tuple[type[LedgerError], str]] = {
     "SQLITE_READONLY": (StoreReadOnly, "the database can only be read here"),
     "SQLITE_PERM": (StoreDenied, "the system refuses access to the database"),
     "SQLITE_AUTH": (StoreDenied, "the system refuses access to the database"),
-    "SQLITE_CANTOPEN": (StoreIO, "the database cannot be opened"),
+    "SQLITE_CANTOPEN": (
+        StoreIO,
+        "the database cannot be opened (where its folder can only be read, no -wal with anything in it may "
+        "be left beside it)",
+    ),
     "SQLITE_IOERR": (StoreIO, "reading or writing the database failed"),
 }
 
@@ -87,10 +92,30 @@ def of(driver: Any, where: str, *, lost: bool, connected: bool) -> Exception:
         return _failure(kind, where, reason)
     if (state or "").startswith("28"):
         return StoreDenied(where=where, reason="the database does not accept these credentials")
+    if state is None and not connected:
+        refused = _of_greeting(str(driver), where)
+        if refused is not None:
+            return refused
     if lost or (state is None and type(driver).__name__ == "OperationalError"):
         return Lost(sent=connected)
     told = f"the database refused ({type(driver).__name__}{f', SQLSTATE {state}' if state else ''})"
     return StoreIO(where=where, reason=told)
+
+
+_CREDENTIALS = re.compile(
+    r'FATAL: .*(authentication failed|role ".*" does not exist|no pg_hba\.conf entry|not permitted to log in'
+    r"|permission denied for database)|no password supplied"
+)
+_NO_DATABASE = re.compile(r'FATAL:  database ".*" does not exist')
+
+
+def _of_greeting(said: str, where: str) -> LedgerError | None:
+    """Return why a server does not let this process in, which it tells by no code; None: not known."""
+    if _CREDENTIALS.search(said):
+        return StoreDenied(where=where, reason="the database does not accept these credentials")
+    if _NO_DATABASE.search(said):
+        return StoreIO(where=where, reason="there is no such database on that server")
+    return None
 
 
 def _of_sqlite(driver: Any, name: str, where: str) -> Exception:

@@ -47,7 +47,7 @@ from ledger.stores.sql import (
     writing,
 )
 from ledger.stores.sql.database import Database, database_of
-from ledger.stores.sql.ends import KnownEnds
+from ledger.stores.sql.ends import KnownEnds, check_tenant
 from ledger.stores.sql.feed import At
 from ledger.stores.sql.listening import CONVERSATION, FEED, Listener, TreeWaits
 
@@ -83,8 +83,8 @@ class SQLStore(KnownEnds):
         lock_timeout_s: float = 30.0,
         strict: bool = False,
     ) -> None:
-        if tenant == "" or not isinstance(tenant, str | None):
-            raise ValueError(f"tenant is a name, or None, not {tenant!r}")
+        if tenant is not None:
+            check_tenant(tenant)
         super().__init__(database_of(database, lock_timeout_s), tenant, strict=strict)
         self._held: dict[str, float] = {}
         self._polls = waking.Waiters()
@@ -295,7 +295,8 @@ class SQLStore(KnownEnds):
         is `{"kind": "unreadable", "seq": k}` in its place. A conversation that does not exist holds
         no records. Never waits for a writer.
         Raises: store-gone: `after` is beyond the end, or of another incarnation, or of a history that is
-        no more (an older database was restored); read from 0. store-corrupt: the store is strict and a line is damaged. store-io, store-denied.
+        no more (an older database was restored); read from 0. store-corrupt: the store is strict and a
+        line is damaged. store-io, store-denied.
         """
         return self._read(conversation, after, handout.plain)
 

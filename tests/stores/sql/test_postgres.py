@@ -397,6 +397,28 @@ def test_a_listener_that_was_cut_off_comes_back(place, other, monkeypatch):
         postgres.until(lambda: store._listener.hears)
 
 
+def test_who_is_not_let_in_is_told_why_at_once(other):
+    """A role or a database that is not there, and a right that is missing, are told by name, and not retried."""
+    role = f"role_{os.urandom(4).hex()}"
+    other.execute(f"CREATE ROLE {role} PASSWORD 's3cret'")  # It may not log in.
+    other.commit()
+    made = sqlalchemy.make_url(postgres.url())
+    cases = {
+        made.set(username=f"no_{role}", password="s3cret"): "store-denied",
+        made.set(username=role, password="s3cret"): "store-denied",
+        made.set(database=f"no_{role}"): "store-io",
+    }
+    for url, code in cases.items():
+        begun = time.monotonic()
+        with pytest.raises(LedgerError, match=r"credentials|no such database") as caught:
+            SQLStore(url).append("c", notes("a"))
+        assert caught.value.code == code
+        assert "s3cret" not in str(caught.value)
+        assert time.monotonic() - begun < 1
+    other.execute(f"DROP ROLE {role}")
+    other.commit()
+
+
 def test_a_wrong_password_is_told_without_it():
     """A server that does not let this process in is store-io or store-denied, said without a secret."""
     with pytest.raises(LedgerError) as caught:

@@ -18,6 +18,7 @@ from ledger.errors import (
     StoreCorrupt,
     StoreGone,
     StoreIO,
+    StoreReadOnly,
     StoreVersion,
 )
 from ledger.records import times
@@ -293,14 +294,17 @@ def test_reading_makes_nothing(tmp_path):
             assert store.wait("c", 0, 0) is False
             assert not store.delete("c")
             assert not store.blobs.has("0" * 64)
-            assert sqlalchemy.inspect(store._database.engine).get_table_names() == []
+            if store._database.is_postgres:
+                assert sqlalchemy.inspect(store._database.engine).get_table_names() == []
+            else:
+                assert os.listdir(tmp_path) == []
 
 
 def test_tables_that_were_dropped_are_made_anew(tmp_path):
     """Where the tables go under an open store it says so once, and then begins anew, as a new one would."""
     for url in (f"sqlite:///{tmp_path}/ledger.db", postgres.fresh_url()):
         with SQLStore(url) as store:
-            for call in (lambda: store.append("c", notes("b")), lambda: store.read("c")):  # noqa: B023
+            for call in (lambda: store.append("c", notes("b")), lambda: store.read("c")):
                 position = store.append("c", notes("a"))
                 for table in sqlalchemy.inspect(store._database.engine).get_table_names():
                     run(store, f"DROP TABLE {table}")
@@ -347,6 +351,41 @@ def test_erased_content_is_in_no_byte_of_the_file(tmp_path):
     assert canary.encode() not in left
 
 
+def test_a_file_that_goes_is_noticed(tmp_path):
+    """Records are not acknowledged into a file that was removed or replaced; then it goes on with what is there."""
+    path = tmp_path / "ledger.db"
+    with SQLStore(f"sqlite:///{path}") as store:
+        store.append("c", notes("a"))
+        with SQLStore(f"sqlite:///{tmp_path}/other.db") as other:
+            other.append("c", notes("x"))
+        for change in (lambda: (tmp_path / "other.db").replace(path), path.unlink):
+            for ending in ("-wal", "-shm"):  # They are of the file that goes.
+                (tmp_path / f"ledger.db{ending}").unlink(missing_ok=True)
+            change()
+            with pytest.raises(StoreIO, match="removed or replaced"):
+                store.append("c", notes("b"))
+            found = texts(store.read("c"))
+            assert found == (["x"] if path.exists() else [])
+        assert not path.exists()
+        assert store.append("c", notes("new"), expect=0) == 1
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_in_a_folder_that_can_only_be_read_is_read(tmp_path, monkeypatch):
+    """Where SQLite can make nothing beside its file, the file is read, and an append says why not."""
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with SQLStore(url) as store:
+        store.append("c", notes("a"))
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and access(path, mode))
+    with SQLStore(url) as store:
+        assert texts(store.read("c")) == ["a"]
+        assert os.listdir(tmp_path) == ["ledger.db"]
+        with pytest.raises(StoreReadOnly):
+            store.append("c", notes("b"))
+        assert store.verify("c").counts == {"sealed": 1}
+
+
 # -- secrets
 
 
@@ -378,6 +417,18 @@ def test_no_secret_is_said(tmp_path):
         ("sqlite:///:memory:", "MemoryStore"),
         ("postgresql+psycopg2://me:pa55@host/x", "psycopg"),
         ("://", "does not read"),
+        ("mysql://me:pa55@host/x", "no store knows"),
+        ("postgresql://me:a@pa55@host/x", "write %40"),
+        ("postgresql://me:a?pa55@pa55@host/x", "write %40"),
+        ("postgresql://me:pa55@host:pa55/x", "does not read"),
+        ("postgresql://me:pa55@host:99999/x", "1 to 65535"),
+        ("postgresql:/me:pa55@host/x", "does not read"),
+        ("post gresql://me:pa55@host/x", "does not read"),
+        (" postgresql://me:pa55@host/x", "does not read"),
+        ("postgresql:me:pa55@host/x", "does not read"),
+        ("sqlite://me:pa55@host/x", "on no host"),
+        ("postgresql://me:pa55\0@host/x", "NUL|character"),
+        ("postgresql://me:pa55\ud800@host/x", "character"),
     ],
 )
 def test_what_no_store_can_be_in_is_refused(url, told):
@@ -385,6 +436,16 @@ def test_what_no_store_can_be_in_is_refused(url, told):
     with pytest.raises((ValueError, ModuleNotFoundError), match=told) as caught:
         SQLStore(url)
     assert "pa55" not in str(caught.value)
+    with pytest.raises((ValueError, ModuleNotFoundError), match=told) as caught:
+        store_for(url)
+    assert "pa55" not in str(caught.value)
+
+
+@pytest.mark.parametrize("tenant", ["", "a\0b", "a\ud800", 1])
+def test_what_is_no_tenant_is_refused(tmp_path, tenant):
+    """A tenant whose name no database can keep is refused at once."""
+    with pytest.raises(ValueError, match="tenant"):
+        SQLStore(f"sqlite:///{tmp_path}/ledger.db", tenant=tenant)
 
 
 def test_an_engine_is_taken_as_it_is(place):

@@ -1,0 +1,46 @@
+"""The file of a SQLite database: whether it is still the one that was opened, and how it can be opened."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Return what tells a file from another at its path; None: there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def is_read_only(path: str) -> bool:
+    """Say whether a file stands where this process can make no other beside it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return os.path.exists(path) and not os.access(folder, os.W_OK)
+
+
+def open_as_it_can_be(dialect: Any, record: Any, args: list[Any], options: dict[str, Any]) -> None:
+    """Have a file opened and none made; one that stands where nothing can be made, for reading.
+
+    SQLite makes files beside it even to read. Where a write-ahead log stands there, it is needed; else the
+    file is whole, and is read as one that nobody changes: each of its connections is used once. Called by
+    SQLAlchemy for each.
+    """
+    path = str(args[0])
+    if path.startswith("file:"):
+        return
+    how = "mode=rw"
+    if is_read_only(path):
+        how = "mode=ro" if _has_log(path) else "immutable=1"
+    args[0] = f"{Path(os.path.abspath(path)).as_uri()}?{how}"
+    options["uri"] = True
+
+
+def _has_log(path: str) -> bool:
+    try:
+        return os.path.getsize(path + "-wal") > 0
+    except OSError:
+        return False
