@@ -4,7 +4,8 @@ One thread and one connection for each database, whatever number of turns wait. 
 so after the commit, never inside: a transaction that notifies makes all others that do wait for its flush.
 So a word may be lost with a process that dies in between, and each thing that is waited for is looked at
 once more every few seconds, all in one query. Where the database gives no word (a pooler between, a
-connection that was lost) the same query is made more often, and the connection is sought again.
+connection that was lost) the same query is made more often, and the connection is sought again. That it
+still answers is seen by these looks: who waits cuts it off where one is not answered.
 
 What is known of a thing holds until the next word of it. That is a hint, for who looks after many turns: a word
 comes a moment after the commit, so what must be true is asked of the database.
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import os
 import select
+import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -72,6 +74,38 @@ class _Watched:
             woken.put(None)
 
 
+class _Line:
+    """The socket of the connection that listens, to be cut by others while the database does not answer on it.
+
+    A connection that a firewall forgot tells nothing: who asks on it waits. It has its own descriptor, so that
+    what is cut is never somebody else's.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._socket = socket.fromfd(number, socket.AF_INET, socket.SOCK_STREAM)
+        self._since: float | None = None
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Ask the database something on it, inside."""
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._since = None
+
+    def cut_if_silent(self, after_s: float) -> None:
+        """End it where an answer is waited for so long: who asked gets an error now."""
+        since = self._since
+        if since is not None and time.monotonic() - since >= after_s:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Give up the descriptor."""
+        self._socket.close()
+
+
 class Listener:
     """Threads that wait, and the thread that listens for them. Begun with the first that waits."""
 
@@ -89,6 +123,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._pipe: tuple[int, int] | None = None
+        self._line: _Line | None = None
         self.hears = False
 
     # -- asking
@@ -107,12 +142,27 @@ class Listener:
                 if left <= 0:
                     return False
                 self.start()
-                with suppress(Empty):
-                    woken.get(timeout=left)
+                self._sleep(woken, left)
         finally:
             watched.asked = time.monotonic()
             with suppress(ValueError):
                 watched.waiting.remove(woken)
+
+    def _sleep(self, woken: SimpleQueue[None], seconds: float) -> None:
+        """Sleep until woken, and see meanwhile that the database still answers who listens."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            try:
+                woken.get(timeout=min(left, HEAR_S))
+            except Empty:
+                self._cut_if_silent(HEAR_S)
+            else:
+                return
+
+    def _cut_if_silent(self, after_s: float) -> None:
+        line = self._line
+        if line is not None:
+            line.cut_if_silent(after_s)
 
     def _watch(self, thing: Thing) -> _Watched:
         with self._lock:
@@ -134,6 +184,7 @@ class Listener:
     def known(self, thing: Thing) -> Position | None:
         """Return where a conversation is, as far as was heard; None: nothing was, ask. Watched from now on."""
         watched = self._watch(thing)
+        self._cut_if_silent(HEAR_S)
         known = watched.known
         return known[1] if known and known[0] == watched.version and self.hears else None
 
@@ -168,6 +219,7 @@ class Listener:
         thread = self._thread
         self._stopping = True
         self._nudge()
+        self._cut_if_silent(0)
         if thread is not None and thread is not threading.current_thread():
             thread.join(HEAR_S)
         with self._lock:
@@ -203,23 +255,35 @@ class Listener:
         """Hear what the database says, until the connection is lost or this ends."""
         driver: Any = connection.connection.driver_connection
         connection.detach()  # It is no part of the pool: it is kept for as long as this listens.
-        connection.exec_driver_sql(f"LISTEN {CHANNEL}")
-        if not self._is_heard(connection, driver):
-            return
-        self.hears = True
-        self._look(connection)
-        look_at = time.monotonic() + LOOK_S
+        line = self._line = _Line(driver.fileno())
+        try:
+            with line.asking():
+                connection.exec_driver_sql(f"LISTEN {CHANNEL}")
+            if self._is_heard(connection, driver):
+                self.hears = True
+                self._hear(connection, driver, line)
+        finally:
+            self._line = None
+            line.close()
+
+    def _hear(self, connection: Connection, driver: Any, line: _Line) -> None:
+        look_at = 0.0
         while not self._stopping:
+            if time.monotonic() >= look_at:
+                with line.asking():
+                    connection.exec_driver_sql(
+                        "SELECT 1"
+                    )  # Though nobody may wait for a conversation.
+                    self._look(connection)
+                look_at = time.monotonic() + LOOK_S
             self._pause(max(0.0, look_at - time.monotonic()), (driver.fileno(),))
             self._take_words(driver)
             with self._lock:
                 words, self._to_tell = self._to_tell, []
             if words:
-                _tell(connection, list(dict.fromkeys(words)))
+                with line.asking():
+                    _tell(connection, list(dict.fromkeys(words)))
                 self._take_words(driver)
-            if time.monotonic() >= look_at:
-                self._look(connection)
-                look_at = time.monotonic() + LOOK_S
 
     def _is_heard(self, connection: Connection, driver: Any) -> bool:
         """Say whether a word to itself comes back: through some poolers none does."""

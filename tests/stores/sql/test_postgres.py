@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -395,6 +396,53 @@ def test_a_listener_that_was_cut_off_comes_back(place, other, monkeypatch):
         waiting.join(20)
         assert said == [True]
         postgres.until(lambda: store._listener.hears)
+
+
+@contextmanager
+def silent(store, other, name):
+    """Have a connection that listens answer nothing, as one that a firewall forgot."""
+    assert store.has_word("c", 1)
+    postgres.until(lambda: store._listener.hears)
+    found = other.execute(
+        """SELECT pid FROM pg_stat_activity WHERE application_name = %s
+        AND query LIKE '%%unnest(%%' AND query NOT LIKE '%%ledger_lines%%'""",
+        [name],
+    )
+    (pid,) = [row[0] for row in found]
+    other.commit()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.skipif(postgres.NAMED in os.environ, reason="the server's processes are stopped")
+def test_a_listener_that_gets_no_answer_is_given_up(other, monkeypatch):
+    """Where the listening connection answers nothing, changes are seen all the same, and closing waits for nothing."""
+    monkeypatch.setattr(listening, "LOOK_S", 0.1)
+    monkeypatch.setattr(listening, "HEAR_S", 0.5)
+    place, name = named_place()
+    with open_sql(place) as store:
+        store.append("c", notes("a"))
+        with silent(store, other, name):
+            said: list[bool] = []
+            waiting = threading.Thread(target=lambda: said.append(store.wait("c", 1, 30)))
+            waiting.start()
+            postgres.until(lambda: not store._listener.hears, 10)
+            with open_sql(place._replace(url=postgres.url())) as second:
+                second.append("c", notes("b"))
+            waiting.join(10)
+            assert said == [True]
+    monkeypatch.setattr(listening, "HEAR_S", 60.0)
+    place, name = named_place()
+    with open_sql(place) as store:
+        store.append("c", notes("a"))
+        with silent(store, other, name):
+            postgres.until(lambda: store._listener._line._since is not None)
+            begun = time.monotonic()
+            store.close()
+            assert time.monotonic() - begun < 2
 
 
 def test_who_is_not_let_in_is_told_why_at_once(other):
