@@ -1,8 +1,7 @@
 """Every error of the ledger: one class for each different thing a caller does next.
 
-The stable word is `code`; it is what another process, another language or a log line compares. The
-fields say where; the message is built from them and never holds a record's content. All are
-picklable, so they cross process boundaries whole.
+The stable word is `code`; it is what another process, another language or a log line compares. The fields
+say where; the message is built from them and never holds a record's content. All are picklable.
 """
 
 from __future__ import annotations
@@ -460,13 +459,14 @@ class StoreConflict(LedgerError):
     expected: int
     found: int
     """How many records it holds. Equal to `expected` when it was deleted and made anew."""
+    reason: str = ""
+    """What else is in the way, with the next step; empty: nothing is."""
 
     def message(self) -> str:
+        what = f"holds {self.found} records, not {self.expected}; read again and retry"
         if self.expected == self.found:
-            what = "was deleted and made anew since it was read; read again and decide again"
-        else:
-            what = f"holds {self.found} records, not {self.expected}; read again and retry"
-        return f"conversation {self.conversation} {what}"
+            what = "is another one since it was read (made anew, or restored); read and decide again"
+        return f"conversation {self.conversation} {self.reason or what}"
 
 
 @dataclass(eq=False)

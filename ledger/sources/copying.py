@@ -18,11 +18,13 @@ import msgspec
 from ledger.errors import (
     AttachmentMissing,
     ConversationUnknown,
-    StoreConflict,
+    LedgerError,
+    StoreFailure,
     StoreUnsupported,
     TurnState,
 )
 from ledger.records import erasing, ids
+from ledger.stores.base import no_beginning
 from ledger.stores.resolve import store_for
 from ledger.turns.judging import judge_for
 from ledger.turns.log import Log
@@ -41,24 +43,30 @@ class Copied(msgspec.Struct, kw_only=True):
     """The SHA-256 of the attachments that were put."""
     missing: list[str] = []
     """Those that the log names and whose bytes are in neither store."""
+    refused: LedgerError | None = None
+    """Why the conversation was not copied; None: it was."""
 
     def __bool__(self) -> bool:
         return bool(self.added or self.attachments)
 
 
 def copy_conversations(
-    source: Any, target: Any, conversations: Iterable[str] | None = None
+    source: Any,
+    target: Any,
+    conversations: Iterable[str] | None = None,
+    *,
+    strict: bool = False,
 ) -> list[Copied]:
     """Copy conversations to another store, byte for byte, with their attachments.
 
     Where the target holds a beginning of a conversation, only the rest is added; where it holds all of
     it, nothing. Copying again goes on where it stopped.
     Args: source, target: stores, or what names them: folders, URLs of databases. conversations: their
-    ids; None: all of the source.
-    Returns: what was done, for each in order.
-    Raises: conversation-unknown: the source has none of that id. turn-state: a turn of it runs.
-    store-conflict: the target holds something else under the id. store-unsupported: one of them is no
-    store of ours. Those before it are copied then.
+    ids; None: all of the source. strict: raise the first refusal; those before it are copied then.
+    Returns: what was done, for each in order; one that was refused says why in `refused`, and hides no
+    other: conversation-unknown: the source has none of that id. turn-state: a turn of it runs.
+    store-conflict: the target holds something else under the id.
+    Raises: store-io and the like: a store fails. store-unsupported: one of them is no store of ours.
     """
     given, taken = store_for(source), store_for(target)
     for store, methods in ((given, ("raw", "conversations")), (taken, ("raw", "grow"))):
@@ -66,7 +74,18 @@ def copy_conversations(
             if not callable(getattr(store, method, None)):
                 raise StoreUnsupported(store=type(store).__name__, method=method)
     names = given.conversations() if conversations is None else list(conversations)
-    return [copy_conversation(given, taken, name) for name in names]
+    return [_copied(given, taken, name, strict=strict) for name in names]
+
+
+def _copied(source: Any, target: Any, conversation: str, *, strict: bool) -> Copied:
+    try:
+        return copy_conversation(source, target, conversation)
+    except StoreFailure:
+        raise
+    except LedgerError as error:
+        if strict:
+            raise
+        return Copied(conversation=conversation, records=0, added=0, refused=error)
 
 
 def copy_conversation(source: Any, target: Any, conversation: str) -> Copied:
@@ -79,7 +98,7 @@ def copy_conversation(source: Any, target: Any, conversation: str) -> Copied:
     before = int(target.append(conversation, []))
     held: bytes = target.raw(conversation)
     if not data.startswith(held):
-        raise StoreConflict(conversation=conversation, expected=0, found=before)
+        raise no_beginning(conversation, before)
     report = Copied(conversation=conversation, records=before, added=0)
     _copy_attachments(source, target, data, report)
     if len(held) < len(data):

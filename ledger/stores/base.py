@@ -66,6 +66,16 @@ def conflict(conversation: str, expect: int, found: int) -> StoreConflict:
     return StoreConflict(conversation=conversation, expected=int(expect), found=int(found))
 
 
+def no_beginning(conversation: str, found: int) -> StoreConflict:
+    """Return the error for a log that is no beginning of the one to be copied over it."""
+    reason = (
+        f"holds {found} records in the target that are no beginning of the source's: it went on there, or a "
+        "turn was forgotten in one of the two; nothing was changed; to take the source's, delete it in the "
+        "target and copy again"
+    )
+    return StoreConflict(conversation=conversation, expected=0, found=found, reason=reason)
+
+
 def check_expected(conversation: str, expect: int | None, found: Position) -> None:
     """Refuse a position that is not the one that is found. Raises: store-conflict."""
     if expect is not None and not agrees(expect, found):

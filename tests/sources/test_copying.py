@@ -69,8 +69,10 @@ def test_copying_again_adds_what_is_new(source, target):
     ledger.open("alex", store=target).record("mine", "6")
     ledger.open("alex", store=source).record("yours", "6")
     before = target.raw("alex")
-    with pytest.raises(StoreConflict):
-        ledger.copy_conversations(source, target, ["alex"])
+    with pytest.raises(StoreConflict, match=r"forgotten.*delete it"):
+        ledger.copy_conversations(source, target, ["alex"], strict=True)
+    refused, other = ledger.copy_conversations(source, target)
+    assert (refused.refused.code, bool(refused), bool(other)) == ("store-conflict", False, True)
     assert target.raw("alex") == before
 
 
@@ -93,7 +95,7 @@ def test_what_runs_is_not_copied(source, target):
 
     def program(message: str) -> str:
         with pytest.raises(TurnState) as caught:
-            ledger.copy_conversations(source, target, ["runs"])
+            ledger.copy_conversations(source, target, ["runs"], strict=True)
         return caught.value.state
 
     chat = ledger.open("runs", program, store=source)
@@ -105,7 +107,7 @@ def test_what_runs_is_not_copied(source, target):
 def test_what_cannot_be_copied_is_told(source, target, tmp_path):
     """An id that the source does not have, and a store of other people, are refused by name."""
     with pytest.raises(ConversationUnknown):
-        ledger.copy_conversations(source, target, ["nobody"])
+        ledger.copy_conversations(source, target, ["nobody"], strict=True)
     with pytest.raises(StoreUnsupported):
         ledger.copy_conversations(TwoMethods(), target)
     with pytest.raises(StoreUnsupported):

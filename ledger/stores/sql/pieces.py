@@ -82,7 +82,7 @@ def cut(conversation: str, data: bytes) -> Cut:
     if blank:
         rows[0] = blank
     torn = data[whole:] or None
-    first = handout.incarnation(line_of(rows[1])) if found else (None, None)
+    first = first_of(line_of(rows[1])) if found else (None, None)
     head = Head(
         key=0,
         records=len(found),
@@ -96,6 +96,12 @@ def cut(conversation: str, data: bytes) -> Cut:
         torn=torn,
     )
     return Cut(rows, head)
+
+
+def first_of(line: bytes) -> Incarnation:
+    """Return whose log it is that begins with a line, as a database can keep it: PostgreSQL keeps no NUL."""
+    at, salt = handout.incarnation(line)
+    return (ascii(at) if "\0" in at else at), salt
 
 
 def _ends_sealed(rows: Mapping[int, bytes], count: int) -> bool:
@@ -213,7 +219,7 @@ def seal(head: Head, bodies: Sequence[bytes], salts: bytes, covered: hashlib._Ha
     each = (salts[i : i + 16] for i in range(0, len(salts), 16))
     data, chain = codec.seal(bodies, head.records, covered, each)
     rows = [line + b"\n" for line in data[:-1].split(b"\n")]
-    first = head.incarnation or handout.incarnation(rows[0][:-1])
+    first = head.incarnation or first_of(rows[0][:-1])
     after = head._replace(
         records=head.records + len(rows),
         size=head.size + len(data),

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from ledger.errors import ConversationIdInvalid, StoreVersion
 from ledger.records import erasing, ids
-from ledger.stores import blobs, handout, plans
+from ledger.stores import blobs, plans
 from ledger.stores.base import Deleted, Erased
 from ledger.stores.sql import index_room, pieces, rows
 from ledger.stores.sql.database import NOW
@@ -117,7 +117,7 @@ def _overwritten(connection: Connection, log: Locked, change: erasing.Change) ->
 
 def _head_with(head: pieces.Head, changed: list[tuple[int, bytes]]) -> pieces.Head:
     if changed[0][0] == 1:
-        at, salt = handout.incarnation(pieces.line_of(changed[0][1]))
+        at, salt = pieces.first_of(pieces.line_of(changed[0][1]))
         return head._replace(first_at=at, first_salt=salt)
     return head
 

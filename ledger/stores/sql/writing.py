@@ -18,9 +18,9 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from ledger.errors import AttachmentMissing, StoreConflict, StoreVersion
+from ledger.errors import AttachmentMissing, StoreVersion
 from ledger.records import codec
-from ledger.stores.base import check_expected
+from ledger.stores.base import check_expected, no_beginning
 from ledger.stores.sql import pieces, rows
 from ledger.stores.sql.failures import Again
 from ledger.stores.sql.pieces import Cut, Head, Sealed
@@ -166,8 +166,7 @@ class Locked:
     def check_begins(self, data: bytes) -> None:
         """Refuse unless the log holds a beginning of these bytes. Raises: store-conflict."""
         if not data.startswith(rows.raw(self._connection, self._tenant, self._id)):
-            found = self.head.records
-            raise StoreConflict(conversation=self._id, expected=0, found=found)
+            raise no_beginning(self._id, self.head.records)
 
     def replace(self, cut: Cut) -> None:
         """Put the rows of a whole log in the place of these, of which it is the continuation."""

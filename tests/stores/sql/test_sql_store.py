@@ -215,6 +215,16 @@ def test_any_log_is_kept_and_gone_on_with_as_in_memory(store, name):
     assert store.append("c", notes("y"), expect=count) == count + 1
 
 
+def test_a_first_line_may_say_anything_of_its_time(store):
+    """A log of other writers whose first line has a time with a NUL is kept, known again, and gone on with."""
+    data = b'{"functai_conversation":1,"kind":"entry","at":"\\u0000 x","plugin":"p","entry":"e"}\n'
+    position = store.adopt("c", data)
+    assert store.grow("d", data) == 1
+    assert store.read("c", position) == []
+    assert store.append("c", notes("a"), expect=position) == 2
+    assert store.raw("c").startswith(data)
+
+
 def test_what_stood_torn_is_set_aside(store):
     """The next append keeps a torn tail beside the log, and says so; it goes with the turn that it may be of."""
     store.append("c", notes("a"))
