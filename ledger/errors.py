@@ -465,7 +465,9 @@ class StoreConflict(LedgerError):
     def message(self) -> str:
         what = f"holds {self.found} records, not {self.expected}; read again and retry"
         if self.expected == self.found:
-            what = "is another one since it was read (made anew, or restored); read and decide again"
+            what = (
+                "is another one since it was read (made anew, or restored); read and decide again"
+            )
         return f"conversation {self.conversation} {self.reason or what}"
 
 

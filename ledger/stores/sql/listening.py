@@ -260,7 +260,6 @@ class Listener:
             with line.asking():
                 connection.exec_driver_sql(f"LISTEN {CHANNEL}")
             if self._is_heard(connection, driver):
-                self.hears = True
                 self._hear(connection, driver, line)
         finally:
             self._line = None
@@ -275,6 +274,7 @@ class Listener:
                         "SELECT 1"
                     )  # Though nobody may wait for a conversation.
                     self._look(connection)
+                self.hears = True
                 look_at = time.monotonic() + LOOK_S
             self._pause(max(0.0, look_at - time.monotonic()), (driver.fileno(),))
             self._take_words(driver)
