@@ -65,6 +65,7 @@ class Database:
         self.listener: Any = None
         """Who waits for it to change (`listening.Listener`)."""
         self._own = own
+        self._path = "" if self.is_postgres else os.path.abspath(str(engine.url.database))
         self._work = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._schema_at: int | None = None
         """The value of `losses` at which the tables were last found."""
@@ -335,7 +336,7 @@ class Database:
         return not self.is_postgres and files.is_read_only(self._file())
 
     def _file(self) -> str:
-        return str(self.engine.url.database)
+        return self._path
 
     def _make_file(self) -> None:
         """Make the file of a SQLite database, and its folder, for its owner only."""

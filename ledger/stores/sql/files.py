@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,22 @@ def is_read_only(path: str) -> bool:
     return os.path.exists(path) and not os.access(folder, os.W_OK)
 
 
-def open_as_it_can_be(dialect: Any, record: Any, args: list[Any], options: dict[str, Any]) -> None:
-    """Have a file opened and none made; one that stands where nothing can be made, for reading.
+def opener(path: str) -> Callable[..., None]:
+    """Return what SQLAlchemy calls before it opens a file: none is made, and it stays the one that was named.
 
-    SQLite makes files beside it even to read. Where a write-ahead log stands there, it is needed; else the
-    file is whole, and is read as one that nobody changes: each of its connections is used once. Called by
-    SQLAlchemy for each.
+    SQLite makes files beside it even to read. Where none can be made, and a write-ahead log stands there, that
+    is needed; else the file is whole, and is read as one that nobody changes: each connection is used once.
     """
-    path = str(args[0])
-    if path.startswith("file:"):
-        return
-    how = "mode=rw"
-    if is_read_only(path):
-        how = "mode=ro" if _has_log(path) else "immutable=1"
-    args[0] = f"{Path(os.path.abspath(path)).as_uri()}?{how}"
-    options["uri"] = True
+    path = os.path.abspath(path)  # Whoever changes the working directory later means no other file.
+
+    def prepare(dialect: Any, record: Any, args: list[Any], options: dict[str, Any]) -> None:
+        how = "mode=rw"
+        if is_read_only(path):
+            how = "mode=ro" if _has_log(path) else "immutable=1"
+        args[0] = f"{Path(path).as_uri()}?{how}"
+        options["uri"] = True
+
+    return prepare
 
 
 def _has_log(path: str) -> bool:

@@ -270,9 +270,7 @@ class Listener:
         while not self._stopping:
             if time.monotonic() >= look_at:
                 with line.asking():
-                    connection.exec_driver_sql(
-                        "SELECT 1"
-                    )  # Though nobody may wait for a conversation.
+                    connection.exec_driver_sql("SELECT 1")  # `_look` may have nothing to ask.
                     self._look(connection)
                 self.hears = True
                 look_at = time.monotonic() + LOOK_S

@@ -82,8 +82,8 @@ def engine_of(url: URL) -> Engine:
     except ModuleNotFoundError as error:
         told = f"{error.name} is missing: python -m pip install 'turn-ledger[sql]'"
         raise ModuleNotFoundError(told, name=error.name) from None
-    if is_sqlite:
-        event.listen(engine, "do_connect", files.open_as_it_can_be)
+    if is_sqlite and not str(url.database).startswith("file:"):
+        event.listen(engine, "do_connect", files.opener(str(url.database)))
     check(engine)
     return engine
 

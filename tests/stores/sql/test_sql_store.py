@@ -381,6 +381,19 @@ def test_a_file_that_goes_is_noticed(tmp_path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_file_stays_the_one_that_was_named(tmp_path, monkeypatch):
+    """A store named by a relative path keeps its file where the working directory was when it was opened."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with SQLStore(f"sqlite:///{tmp_path.name}.db") as store:
+        store.append("c", notes("a"))
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        store.append("c", notes("b"))
+        store.close()
+        assert texts(store.read("c")) == ["a", "b"]
+        assert os.listdir(".") == []
+
+
 def test_a_file_in_a_folder_that_can_only_be_read_is_read(tmp_path, monkeypatch):
     """Where SQLite can make nothing beside its file, the file is read, and an append says why not."""
     url = f"sqlite:///{tmp_path}/ledger.db"
