@@ -460,14 +460,12 @@ class StoreConflict(LedgerError):
     found: int
     """How many records it holds. Equal to `expected` when it was deleted and made anew."""
     reason: str = ""
-    """What else is in the way, with the next step; empty: nothing is."""
+    """What else is in the way, with the next step in it; empty: nothing is."""
 
     def message(self) -> str:
         what = f"holds {self.found} records, not {self.expected}; read again and retry"
         if self.expected == self.found:
-            what = (
-                "is another one since it was read (made anew, or restored); read and decide again"
-            )
+            what = "is another one since it was read (made anew, or restored); read again and retry"
         return f"conversation {self.conversation} {self.reason or what}"
 
 

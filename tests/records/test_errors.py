@@ -151,8 +151,12 @@ NEXT = {
 
 @pytest.mark.parametrize(("cls", "words"), NEXT.items(), ids=[c.__name__ for c in NEXT])
 def test_message_names_the_next_step(cls: type[LedgerError], words: str) -> None:
-    """The sentence for a person ends in what to do."""
-    assert words in str(example(cls))
+    """The sentence for a person ends in what to do; a reason that is given with its own step stands for it."""
+    error = example(cls)
+    if isinstance(error, errors.StoreConflict):
+        assert str(error).endswith("<reason>")
+        error.reason = ""
+    assert words in str(error)
 
 
 def test_recreated_conversation_has_its_own_words() -> None:

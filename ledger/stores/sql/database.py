@@ -118,6 +118,11 @@ class Database:
                 failure: LedgerError = self._given_up(error)
                 if isinstance(error, Lost) and not self._was_up:
                     deadline = min(deadline, first)
+            except StoreIO as error:
+                # It may be that another process is just making it, or closing it as its last user.
+                if error.reason != failures.UNOPENED or self._is_no_file():
+                    raise
+                failure, deadline = error, min(deadline, first)
             if time.monotonic() >= deadline:
                 raise failure
             time.sleep(random.uniform(0, pause))

@@ -42,6 +42,11 @@ class Missing(Exception):
 _LOST = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03"})
 """The server ends, starts or ends the session. (Class 08 besides.)"""
 
+UNOPENED = (
+    "the database cannot be opened (where its folder can only be read, no -wal with anything in it may "
+    "be left beside it)"
+)
+
 _BY_STATE: dict[str, tuple[type[LedgerError], str]] = {
     "53100": (StoreFull, "the database has no room"),
     "53200": (StoreIO, "the database is out of memory"),
@@ -62,11 +67,7 @@ _BY_NAME: dict[str, tuple[type[LedgerError], str]] = {
     "SQLITE_READONLY": (StoreReadOnly, "the database can only be read here"),
     "SQLITE_PERM": (StoreDenied, "the system refuses access to the database"),
     "SQLITE_AUTH": (StoreDenied, "the system refuses access to the database"),
-    "SQLITE_CANTOPEN": (
-        StoreIO,
-        "the database cannot be opened (where its folder can only be read, no -wal with anything in it may "
-        "be left beside it)",
-    ),
+    "SQLITE_CANTOPEN": (StoreIO, UNOPENED),
     "SQLITE_IOERR": (StoreIO, "reading or writing the database failed"),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -89,11 +89,11 @@ class SQLEvents(EventLogs):
 
     def _look(self, tree: str, work: Callable[[Log], T]) -> T:
         tenant = self._tenant(False)
+        if tenant is None:  # There may be no database to ask, and an empty log asks nothing.
+            return work(_RowLog(cast(Connection, None), tree, 0, rules.FIRST_WRITER, 0))
 
         def look(connection: Connection) -> T:
-            found = None
-            if tenant is not None:
-                found = connection.execute(_FIND, {"tenant": tenant, "tree": tree}).first()
+            found = connection.execute(_FIND, {"tenant": tenant, "tree": tree}).first()
             key, writer, last = found or (0, rules.FIRST_WRITER, 0)
             return work(_RowLog(connection, tree, key, writer, last))
 

@@ -18,7 +18,7 @@ from ledger.stores.sql import SQLStore, listening, writing
 from ledger.stores.sql import store as sql_store
 from ledger.stores.sql.failures import Lost
 from ledger.testing import jobs
-from ledger.testing.children import children, together
+from ledger.testing.children import children
 from ledger.testing.erase_checks import conversation_of
 from ledger.testing.examples import notes, texts
 from tests import postgres
@@ -136,22 +136,12 @@ def test_an_attachment_stays_while_a_record_is_named_it(store, place):
             second.delete("d")
 
 
-# -- T1, T2
+# -- T1
 
 
 def test_many_senders_make_one_line():
     """Recipe T1, short: processes that send to one conversation make one line of turns, each input once."""
     crowd.processes(postgres.fresh_url(), count=3, each=4)
-
-
-def test_many_are_the_first():
-    """Recipe T2: threads of several processes that are the first users of a database all succeed."""
-    for _ in range(3):
-        place = SQLPlace(postgres.fresh_url())
-        done = together(4, 60, jobs.add_in_threads, open_sql, place, 4, 1)
-        with open_sql(place) as store:
-            assert len(texts(store.read("c"))) == 16
-        assert sorted(count for told in done for count in told) == list(range(1, 17))
 
 
 # -- the feed

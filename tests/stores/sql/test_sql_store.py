@@ -25,7 +25,9 @@ from ledger.records import times
 from ledger.stores.memory import MemoryStore
 from ledger.stores.resolve import store_for
 from ledger.stores.sql import SQLStore
+from ledger.testing import jobs
 from ledger.testing.bytes_checks import damaged
+from ledger.testing.children import together
 from ledger.testing.erase_checks import conversation_of
 from ledger.testing.examples import notes, texts
 from tests import postgres
@@ -325,6 +327,18 @@ def test_tables_that_were_dropped_are_made_anew(tmp_path):
                 assert store.append("c", notes("c")) == 1
                 assert texts(store.read("c")) == ["c"]
                 store.delete("c")
+
+
+@pytest.mark.parametrize("kind", ["postgres", "sqlite"])
+def test_many_are_the_first(kind, tmp_path):
+    """Recipe T2: threads of several processes that are the first users of a database all succeed."""
+    for n in range(3):
+        url = postgres.fresh_url() if kind == "postgres" else f"sqlite:///{tmp_path}/{n}.db"
+        place = SQLPlace(url)
+        done = together(4, 60, jobs.add_in_threads, open_sql, place, 4, 1)
+        with open_sql(place) as store:
+            assert len(texts(store.read("c"))) == 16
+        assert sorted(count for told in done for count in told) == list(range(1, 17))
 
 
 def test_a_newer_schema_is_refused(tmp_path):
