@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 
 import pytest
 import sqlalchemy
@@ -164,6 +165,32 @@ def test_feed_waits_for_the_next_record(store):
     assert store.feed(after, wait=0.01) == []
     store.append("c", notes("b"))
     assert texts([fed.record for fed in store.feed(after, wait=20)]) == ["b"]
+
+
+def test_feed_of_a_file_waits_for_the_lower_place(tmp_path):
+    """Recipe T32 on SQLite: one writes at a time, so who follows gets what was begun first, first."""
+    place = SQLPlace(f"sqlite:///{tmp_path}/ledger.db")
+    held, go = threading.Event(), threading.Event()
+
+    def hold(connection, cursor, statement, *_):
+        if statement == "COMMIT":
+            held.set()
+            go.wait(20)
+
+    with open_sql(place) as first, open_sql(SQLPlace(f"{place.url}?timeout=20")) as second:
+        first.append("c", notes("before"))
+        after = first.feed()[-1].position
+        sqlalchemy.event.listen(first._database.engine, "before_cursor_execute", hold)
+        lower = threading.Thread(target=first.append, args=("c", notes("lower")))
+        lower.start()
+        assert held.wait(20)
+        higher = threading.Thread(target=second.append, args=("d", notes("higher")))
+        higher.start()
+        assert second.feed(after) == []
+        go.set()
+        lower.join()
+        higher.join()
+        assert texts([fed.record for fed in second.feed(after)]) == ["lower", "higher"]
 
 
 def test_feed_gives_tombstones_and_damage_as_reading_does(store):
