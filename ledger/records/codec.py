@@ -19,6 +19,7 @@ Must stay in step: `_SEAL` and `seal`; `Scanner._close` and the contract's rule 
 from __future__ import annotations
 
 import binascii
+import functools
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -102,6 +103,8 @@ def body(record: Mapping[str, Any]) -> bytes:
 
 def escaped(text: bytes) -> bytes:
     """Return JSON with the characters spelled out at which some readers end a line."""
+    if text.isascii():
+        return text
     for raw, spelled in _ESCAPED:
         if raw in text:
             text = text.replace(raw, spelled)
@@ -113,13 +116,23 @@ def _check_record(record: dict[Any, Any]) -> None:
     if type(number) is not int or number < 1:
         raise RecordInvalid(path="functai_conversation", reason="a record names its format, 1")
     kind = record.get("kind")
-    if type(kind) is not str or not _KIND.fullmatch(kind) or kind == "unreadable":
+    if type(kind) is not str or not _is_kind(kind):
         raise RecordInvalid(path="kind", reason="a kind is a lower-case word")
     at = record.get("at")
-    if type(at) is not str or not _TIME.fullmatch(at) or times.from_text(at) is None:
+    if type(at) is not str or not _is_time(at):
         raise RecordInvalid(
             path="at", reason="a time is RFC 3339 UTC with six fraction digits and Z"
         )
+
+
+@functools.lru_cache(maxsize=64)
+def _is_kind(text: str) -> bool:
+    return bool(_KIND.fullmatch(text)) and text != "unreadable"
+
+
+@functools.lru_cache(maxsize=4)  # The records of one append have the same.
+def _is_time(text: str) -> bool:
+    return bool(_TIME.fullmatch(text)) and times.from_text(text) is not None
 
 
 def seal(

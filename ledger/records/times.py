@@ -18,7 +18,7 @@ def to_text(moment: datetime) -> str:
         utc = moment.astimezone(UTC)
     except OverflowError as error:
         raise ValueError("a time outside the years 1 to 9999 cannot be written") from error
-    return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def from_text(text: str | None) -> datetime | None:

@@ -80,7 +80,10 @@ def check(
     while stack:
         steps, depth, place = stack[-1]
         for step, inner in steps:
-            if type(inner) not in _CONTAINERS:
+            kind = type(inner)
+            if inner is None or (kind is str and inner.isascii()):  # What most are.
+                continue
+            if kind not in _CONTAINERS:
                 _check_leaf(inner, path, place, step, attached)
                 continue
             before = met.get(id(inner), 0)

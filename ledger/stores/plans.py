@@ -25,7 +25,7 @@ from ledger.errors import StoreCorrupt, StoreVersion
 from ledger.records import codec, erasing, kinds
 from ledger.stores import files, lines
 from ledger.stores.base import Erased
-from ledger.stores.files import Descriptor, Files
+from ledger.stores.files import Descriptor, Files, named
 
 _CHUNK = 1 << 20
 _LAST_SEALED = 64
@@ -181,11 +181,14 @@ def read(path: str, calls: Files) -> Plan | None:
     store-io and the like.
     """
     try:
+        os.lstat(path)  # Mostly there is none, and this says so at less cost than opening.
         with Descriptor(path, os.O_RDONLY) as file:
             source = lines.FileSource(file, calls)
             data = source.read(0, source.size)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise named(error, path) from error
     try:
         plan = msgspec.json.decode(data, type=Plan)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
