@@ -124,6 +124,15 @@ class Added(NamedTuple):
         """Return what is known of the log with them, once the system said what it has."""
         return structs.replace(self.known, changed_ns=found.st_ctime_ns)
 
+    def stands_in(self, log: Log) -> bool:
+        """Say whether they are in the file that has the log's name now, such as one that a repair put there."""
+        try:
+            with Descriptor(log.data, os.O_RDONLY) as file:
+                source = lines.FileSource(file, log.files)
+                return source.read(self.offset, len(self.data)) == self.data
+        except (OSError, LedgerError):
+            return False
+
 
 # -- bytes -----------------------------------------------------------------------------------------
 
@@ -134,6 +143,11 @@ class Owed(NamedTuple):
     identity: tuple[int, int]
     offset: int
     data: bytes
+
+    @classmethod
+    def of(cls, file: Descriptor, data: bytes, offset: int) -> Owed:
+        """Return what is owed of bytes at an offset of a file."""
+        return cls((file.found.st_dev, file.found.st_ino), offset, data)
 
 
 def write(file: Descriptor, files: Files, data: bytes, end: int) -> None:
@@ -169,7 +183,7 @@ def flush(file: Descriptor, files: Files, data: bytes, end: int) -> Owed | None:
     try:
         files.flush(file.number)
     except OSError:
-        return Owed((file.found.st_dev, file.found.st_ino), end, data)
+        return Owed.of(file, data, end)
     return None
 
 

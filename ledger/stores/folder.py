@@ -13,7 +13,8 @@ are found to be the same. Remembering is a help: an entry may be dropped at any 
 
 The order inside an append: encode and check everything; lock; finish what a dead process began to
 remove; find the end; compare `expect`; set a torn tail aside; make the file's name durable; write;
-flush; remember; unlock; return.
+remember; unlock; flush; return. The flush keeps nobody off: the next writer's covers these bytes too,
+since they stand before its own, so what is acknowledged is always a beginning of the log.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Self, TypeVar
 
 from ledger.errors import (
@@ -109,7 +110,7 @@ class FolderStore(Marked):
         self._home = Home(self.folder, calls or files.Files())
         self._holders = Holders(self._home)
         self._known: dict[str, lines.Known] = {}
-        self._owed: dict[str, appending.Owed] = {}
+        self._owed: dict[str, list[appending.Owed]] = {}
         self._waiters = waking.Waiters()
         forks.join(self)
 
@@ -183,15 +184,18 @@ class FolderStore(Marked):
         deadline = time.monotonic() + self._lock_timeout_s
         self._home.make()
         named = {name for text in bodies for name in erasing.attachments(text)}
-        with self._locked(log.lock, deadline):
+        with self._locked(log.lock, deadline) as lock:
             self._home.check_case(conversation)
             self._settle(log, deadline)
+            kept: AbstractContextManager[object] = nullcontext()
             if named:
                 kept = sweeping.keep(named, self.blobs, self._home.sweeping, deadline)
-                with kept, self._data(log, deadline, expect) as file:
-                    return self._append_locked(log, file, bodies, expect)
-            with self._data(log, deadline, expect) as file:
-                return self._append_locked(log, file, bodies, expect)
+            with kept, self._data(log, deadline, expect) as file:
+                added = self._append_locked(log, file, bodies, expect)
+                file.free()
+                lock.free()
+                self._acknowledge(log, file, added)
+                return added.position
 
     def _data(self, log: reading.Log, deadline: float, expect: int | None) -> locks.LockedFile:
         """Return the log's file, locked; a new one only if that is what is expected."""
@@ -204,19 +208,31 @@ class FolderStore(Marked):
 
     def _append_locked(
         self, log: reading.Log, file: locks.LockedFile, bodies: list[bytes], expect: int | None
-    ) -> Position:
-        conversation = log.conversation
-        tail = self._tail(log, file, expect)
-        added = tail.add(file, bodies)
-        owed = appending.flush(file, log.files, added.data, added.offset)
-        if owed is not None:
-            self._owed[conversation] = owed
-            raise StoreUnknown(where=log.data, reason="the flush to disk failed")
+    ) -> appending.Added:
+        added = self._tail(log, file, expect).add(file, bodies)
         there = file.at_its_path()
         if there is None:
             raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
-        self._remember(conversation, added.known_at(there))
-        return added.position
+        self._remember(log.conversation, added.known_at(there))
+        return added
+
+    def _acknowledge(
+        self, log: reading.Log, file: locks.LockedFile, added: appending.Added
+    ) -> None:
+        """Return when what was written is durable, and what was written before it. No lock is held."""
+        owed = appending.flush(file, log.files, added.data, added.offset)
+        if owed is None and log.conversation in self._owed:
+            # Another thread's flush failed meanwhile: the system may have told it of bytes of this one.
+            owed = appending.Owed.of(file, added.data, added.offset)
+            with suppress(LedgerError):
+                self._flush(log.conversation)
+                owed = None
+        if owed is not None:
+            self._known.pop(log.conversation, None)
+            self._owed.setdefault(log.conversation, []).append(owed)
+            raise StoreUnknown(where=log.data, reason="the flush to disk failed")
+        if file.at_its_path() is None and not added.stands_in(log):
+            raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
 
     def _tail(self, log: reading.Log, file: locks.LockedFile, expect: int | None) -> appending.Tail:
         """Return the end of a log that may be changed now, with nothing unfinished after it."""
@@ -234,10 +250,11 @@ class FolderStore(Marked):
         return tail
 
     def _pay(self, log: reading.Log, file: locks.LockedFile) -> None:
-        owed = self._owed.get(log.conversation)
-        if owed is not None:
-            appending.pay(owed, file, log.files)
-            self._owed.pop(log.conversation, None)
+        every = self._owed.get(log.conversation, [])
+        while every:
+            appending.pay(every[0], file, log.files)
+            del every[0]
+        self._owed.pop(log.conversation, None)
 
     def adopt(self, conversation: str, data: bytes) -> Position:
         """Make a conversation of the bytes of a whole log, as `raw` gave them; all or nothing.
@@ -465,30 +482,6 @@ class FolderStore(Marked):
         if known is not None:
             self._remember(conversation, known)
         return found
-
-    def wait(self, conversation: str, after: int, timeout: float) -> bool:
-        """Block until the conversation is not at position `after`, or `timeout` seconds passed.
-
-        Appends of this process wake it at once; those of others are seen within 0.2 s.
-        Returns: whether it changed. Not promised: that a change that was undone is noticed.
-        """
-        self._check(conversation)
-        if timeout <= 0:
-            return self._moved(conversation, after)
-        return self._waiters.wait(conversation, lambda: self._moved(conversation, after), timeout)
-
-    def _moved(self, conversation: str, after: int) -> bool:
-        known = self._known.get(conversation)
-        if known is not None and agrees(after, known.position):
-            with suppress(OSError):
-                found = os.stat(self._home.log(conversation).data, follow_symlinks=False)
-                seen = (*known.identity, known.end, known.changed_ns)
-                if (found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns) == seen:
-                    return False
-        try:
-            return not agrees(after, self._read(conversation, after, reading.nothing).position)
-        except StoreGone:
-            return True
 
     def conversations(self) -> list[str]:
         """Return the ids of the conversations that hold a record, sorted; foreign files are skipped.

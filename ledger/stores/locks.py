@@ -1,6 +1,7 @@
 """The append lock: an exclusive flock on `<id>.lock`, and on the data file, as others take it.
 
-Waiting queues in the kernel and still ends in time: a lock that is busy is waited for by a helper
+A lock that is busy is asked for again for a moment, since an append holds it for a fraction of a millisecond.
+Then waiting queues in the kernel and still ends in time: it is waited for by a helper
 thread that opens the file anew, blocks in flock, and hands the locked file over, or closes it when
 the waiter has gone. Lock files are never deleted; should somebody delete one, a holder of the old file
 and a holder of the new one still meet at the data file. Locks are given back by unlocking before
@@ -21,7 +22,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from filelock import FileLock
 from portalocker.portalocker import FlockLocker
@@ -30,6 +31,10 @@ from ledger.errors import LedgerError, StoreBusy, StoreIO
 from ledger.stores.files import Descriptor, naming, same_file
 
 _flock = FlockLocker().locker
+_SOON_S = 0.02
+"""How long a lock that is busy is asked for again and again: to wait in the kernel's queue takes a thread."""
+_PAUSE_S = 0.0002
+"""How long the first pause is; each is twice the one before."""
 _BUSY = (errno.EWOULDBLOCK, errno.EACCES)
 
 
@@ -55,6 +60,11 @@ class LockedFile(Descriptor):
             reason = os.strerror(error.errno or errno.EIO)
             raise StoreIO(where=self.path, reason=f"it cannot be locked: {reason}") from error
         return True
+
+    def free(self) -> None:
+        """Free the lock, and keep the file open."""
+        with suppress(OSError):
+            _flock(self._number[0], fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Free the lock, then close the file; again is no error."""
@@ -85,7 +95,7 @@ def acquire(
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
     while True:
         file = kind(path, flags)
-        if not file.try_lock():
+        if not file.try_lock() and not _soon(file, deadline):
             file.close()
             file = _Waiter(path, flags, kind).wait(deadline)
         if file.at_its_path() is not None:
@@ -103,6 +113,18 @@ def try_lock(path: str, kind: type[LockedFile] = LockedFile) -> LockedFile | Non
     except (OSError, LedgerError):
         pass
     return None
+
+
+def _soon(file: LockedFile, deadline: float) -> bool:
+    """Take a lock that is freed soon, as an append's is. Says whether: else it is to be waited for."""
+    until = min(time.monotonic() + _SOON_S, deadline)
+    pause = _PAUSE_S
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(pause, left))
+        if file.try_lock():
+            return True
+        pause *= 2
+    return False
 
 
 class LifeLock:

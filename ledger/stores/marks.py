@@ -23,8 +23,8 @@ import msgspec
 
 from ledger.errors import LedgerError, StoreGone
 from ledger.records import kinds
-from ledger.stores import files, handout, lines, names, reading
-from ledger.stores.base import FEW, Ends, Position, Records, Since
+from ledger.stores import files, handout, lines, names, reading, waking
+from ledger.stores.base import FEW, Ends, Position, Records, Since, agrees
 from ledger.stores.home import Home
 
 _TRIES = 8
@@ -58,6 +58,7 @@ class Marked:
     _home: Home
     _known: dict[str, lines.Known]
     _strict: bool
+    _waiters: waking.Waiters
     _check: Callable[[object], None]
     scan: Callable[..., Records[kinds.Recorded]]
     _read: Callable[..., Records[Any]]
@@ -101,6 +102,30 @@ class Marked:
             with suppress(OSError):
                 told += ending + _told(os.stat(stem + ending, follow_symlinks=False))
         return told
+
+    def wait(self, conversation: str, after: int, timeout: float) -> bool:
+        """Block until the conversation is not at position `after`, or `timeout` seconds passed.
+
+        Appends of this process wake it at once; those of others are seen within 0.2 s.
+        Returns: whether it changed. Not promised: that a change that was undone is noticed.
+        """
+        self._check(conversation)
+        if timeout <= 0:
+            return self._moved(conversation, after)
+        return self._waiters.wait(conversation, lambda: self._moved(conversation, after), timeout)
+
+    def _moved(self, conversation: str, after: int) -> bool:
+        known = self._known.get(conversation)
+        if known is not None and agrees(after, known.position):
+            with suppress(OSError):
+                found = os.stat(self._home.log(conversation).data, follow_symlinks=False)
+                seen = (*known.identity, known.end, known.changed_ns)
+                if (found.st_dev, found.st_ino, found.st_size, found.st_ctime_ns) == seen:
+                    return False
+        try:
+            return not agrees(after, self._read(conversation, after, reading.nothing).position)
+        except StoreGone:
+            return True
 
     def looks(self) -> dict[str, str]:
         """Return how each log looks now, by conversation: also those that hold no record, or cannot be read."""
