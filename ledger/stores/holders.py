@@ -70,12 +70,24 @@ class Holders:
     def __init__(self, home: Home) -> None:
         self.folder = os.path.join(home.folder, "holders")
         self._home = home
+        self._found: _Folder | None = None
+        """Which folder it was when something was held in it last."""
 
     def hold(self, holder: str) -> None:
         """Let others see that this process lives, until it ends: see `LedgerStore.hold`."""
+        if self._holds(holder):
+            return
         with suppress(OSError, LedgerError), _process.lock:
             _process.join()
-            self._hold(holder, self._make())
+            self._found = self._make()
+            self._hold(holder, self._found)
+
+    def _holds(self, holder: str) -> bool:
+        """Say whether the file that others look for is there, and locked by this process."""
+        if self._found is None:
+            return False
+        mine = _process.held.get(holder, {}).get(self._found)
+        return mine is not None and mine.is_at(self._path(holder))
 
     def is_dead(self, holder: str) -> bool:
         """Say whether a holder is known to have ended: see `LedgerStore.is_dead`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from inspect import BoundArguments
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ REQUEST_ID = "request_id"
 """The keyword that every send takes for itself."""
 
 
-class Description(msgspec.Struct, frozen=True):
+class Description(msgspec.Struct, frozen=True, dict=True):
     """A program as its `program` record describes it."""
 
     version: str
@@ -42,6 +42,11 @@ class Description(msgspec.Struct, frozen=True):
     fields: list[dict[str, Any]]
     answer: str
     """The output that is the answer."""
+
+    @cached_property
+    def interface_hash(self) -> str:
+        """What tells its interface from another, as events name it."""
+        return canonical.sha256(self.interface)
 
     def keys(self) -> dict[str, Any]:
         """Return the keys of the record, besides the common ones."""

@@ -95,7 +95,7 @@ class Earlier:
 
     def with_steps(self, steps: bool = True) -> Earlier:
         """Return it with its tool calls, as it comes, or without; where fields are left out, without."""
-        return replace(self, steps=steps)
+        return self if steps == self.steps else replace(self, steps=steps)
 
     def __repr__(self) -> str:
         return f"<Earlier {self.ordinal} {self.id[-8:]}>"

@@ -284,3 +284,15 @@ def test_a_program_of_ours_and_one_of_theirs_take_turns_through_all_of_it(own, l
     assert [t.id for t in live.all_turns() if t.state == "done"] == [
         turn.id for turn in mine.all_turns()
     ]
+
+
+def test_it_follows_a_turn_of_ours_that_was_over_at_once(tmp_path):
+    """Every turn that ran has events, to its end: functai's reader waits for that."""
+
+    def upper(message: str) -> str:
+        return message.upper()
+
+    chat = ledger.open("alex", upper, store=ledger.FolderStore(tmp_path))
+    assert chat("x") == "X"
+    turn = echo.conversation("alex", store=fresh(tmp_path)).all_turns()[0]
+    assert [event["kind"] for event in turn.events(timeout=5)] == ["started", "done"]
