@@ -48,6 +48,11 @@ class Bell:
                     if woken in self._waiting:
                         self._waiting.remove(woken)
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether anybody waits: to be asked under the lock, by who changes there what is waited for."""
+        return bool(self._waiting)
+
     def ring(self) -> None:
         """Have all who wait ask again."""
         with self.lock:

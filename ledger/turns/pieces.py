@@ -18,20 +18,28 @@ class Pieces:
         self._said: list[str] = []
         self._closed = False
         self._bell = Bell()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: tuple[Callable[[], None], ...] = ()
 
     def add(self, text: str) -> None:
         """Add a piece; once closed, what a program still says is nobody's."""
         with self._bell.lock:
-            if not self._closed:
-                self._said.append(text)
-        self._tell()
+            if self._closed:
+                return
+            self._said.append(text)
+            waited_for, listeners = self._bell.is_waited_for, self._listeners
+        if waited_for:
+            self._bell.ring()
+        for callback in listeners:
+            callback()
 
     def close(self) -> None:
         """Say that nothing more comes."""
         with self._bell.lock:
             self._closed = True
-        self._tell()
+            listeners = self._listeners
+        self._bell.ring()
+        for callback in listeners:
+            callback()
 
     def after(self, place: int) -> tuple[list[str], bool]:
         """Return the pieces from a place on, and whether no more will come after them."""
@@ -45,12 +53,14 @@ class Pieces:
     def listen(self, callback: Callable[[], None]) -> None:
         """Call back after each change, in the thread that makes it. It must not block or raise."""
         with self._bell.lock:
-            self._listeners.append(callback)
+            self._listeners = (*self._listeners, callback)
 
     def unlisten(self, callback: Callable[[], None]) -> None:
         """Call back no more."""
         with self._bell.lock:
-            self._listeners.remove(callback)
+            left = list(self._listeners)
+            left.remove(callback)
+            self._listeners = tuple(left)
 
     @property
     def text(self) -> str:
@@ -69,10 +79,3 @@ class Pieces:
             return text
         end = next((i for i in range(len(text), 0, -1) if text[i - 1].isspace()), 0)
         return text[:end]
-
-    def _tell(self) -> None:
-        self._bell.ring()
-        with self._bell.lock:
-            listeners = list(self._listeners)
-        for callback in listeners:
-            callback()
