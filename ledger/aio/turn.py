@@ -82,7 +82,7 @@ class Turn(TurnBase):
                 yield event
             if over:
                 return
-            pause = SHORTEST_PAUSE_S if events else min(pause * 1.5, LONGEST_PAUSE_S)
+            pause = SHORTEST_PAUSE_S if events else min(pause * 1.2, LONGEST_PAUSE_S)
             await asyncio.sleep(pause)
 
     async def resume(

@@ -80,12 +80,15 @@ def _names(value: Any) -> bool:
 def _fields(must: dict[str, _Check], may: dict[str, _Check] | None = None) -> _Check:
     """Return the check of an object by its keys; those that are not named may be anything."""
 
+    needed, allowed = tuple(must.items()), tuple((may or {}).items())
+
     def fits(value: Any) -> bool:
-        return (
-            isinstance(value, Mapping)
-            and all(key in value and check(value[key]) for key, check in must.items())
-            and all(check(value[key]) for key, check in (may or {}).items() if key in value)
-        )
+        if not isinstance(value, Mapping):
+            return False
+        for key, check in needed:
+            if key not in value or not check(value[key]):
+                return False
+        return all(key not in value or check(value[key]) for key, check in allowed)
 
     return fits
 
@@ -100,6 +103,8 @@ _place = _only(_fields({"writer": is_count, "seq": is_count}), "writer", "seq")
 _omitted = _only(_fields({"inputs": _names, "outputs": _names}), "inputs", "outputs")
 _error = _fields({"type": _text}, {"message": _any_text, "code": _any_text})
 _sha256 = _matches(_SHA256)
+_time = _matches(_AT)
+_kind_name = _matches(_KIND)
 _saw_entry = _fields(
     {},
     {
@@ -133,12 +138,12 @@ def _program(value: Any) -> bool:
 
 _envelope = _fields(
     {
-        "kind": _matches(_KIND),
+        "kind": _kind_name,
         "tree": ids.is_turn,
         "writer": is_count,
         "seq": is_count,
         "after": _or_null(_place),
-        "at": _matches(_AT),
+        "at": _time,
         "call": ids.is_turn,
         "function": _text,
     },
@@ -237,10 +242,17 @@ def is_event(value: object) -> bool:
     """Say whether a value is an event of this format. Keys and kinds that are not known are allowed."""
     if not isinstance(value, Mapping) or value.get("functai_event") != FORMAT:
         return False
-    if not _envelope(value):
-        return False
-    kind = _KINDS.get(value["kind"], _OTHER_KIND)
-    return kind.keys(value) and kind.content(value)
+    return _envelope(value) and _fits_kind(value)
+
+
+def is_like_before(event: Mapping[str, Any]) -> bool:
+    """Say whether a value is an event, where one before it was, in which only the place, time and kind are others."""
+    return _time(event["at"]) and _kind_name(event["kind"]) and _fits_kind(event)
+
+
+def _fits_kind(event: Mapping[str, Any]) -> bool:
+    kind = _KINDS.get(event["kind"], _OTHER_KIND)
+    return kind.keys(event) and kind.content(event)
 
 
 def is_named(value: object, tree: str) -> bool:

@@ -21,7 +21,7 @@ import msgspec
 from ledger.errors import ConversationIdInvalid, EventRefused, RecordInvalid, RecordTooLarge
 from ledger.records import ids, values
 from ledger.records.canonical import canonical
-from ledger.records.event_format import FORMAT, is_named
+from ledger.records.event_format import FORMAT, is_like_before, is_named
 from ledger.records.event_format import is_event as is_event
 
 FIRST_WRITER = 1
@@ -73,6 +73,11 @@ def same(a: Mapping[str, Any] | None, b: Mapping[str, Any] | None) -> bool:
     return bool(a.get("writer") == b.get("writer") and a.get("seq") == b.get("seq"))
 
 
+def outline(event: Event) -> Event:
+    """Return of the last event of a log as much as decides what may follow it."""
+    return {key: event.get(key) for key in ("kind", "tree", "writer", "seq", "call")}
+
+
 def finished(event: Mapping[str, Any] | None) -> bool:
     """Say whether a log ends with this event: its outermost call is done, or failed."""
     return (
@@ -121,14 +126,25 @@ def check_tree(tree: object) -> str:
 def fresh(batch: Iterable[object], tree: str, newest: Newest, writer: int) -> list[Event]:
     """Return those events of a batch that a log is to keep now; the others are kept already.
 
+    Args: see `following`.
+    Raises: EventRefused, naming the first that is refused; none is to be kept then.
+    """
+    events = (checked(given, tree) for given in batch)
+    return following(events, next(newest(), None), newest, writer)
+
+
+def following(
+    events: Iterable[Event], last: Event | None, newest: Newest, writer: int
+) -> list[Event]:
+    """Return those of some events, checked ones, that a log is to keep now; the others are kept already.
+
     Each is judged as if it came alone, after those before it.
-    Args: newest: the log. writer: the last writer number that was given for it.
+    Args: last: the last event that is kept, or its `outline`. newest: the log. writer: the last writer number
+    that was given for it.
     Raises: EventRefused, naming the first that is refused; none is to be kept then.
     """
     new: list[Event] = []
-    last = next(newest(), None)
-    for given in batch:
-        event = checked(given, tree)
+    for event in events:
         if admit(event, last, writer, lambda: chain(reversed(new), newest())) == "kept":
             new.append(event)
             last = event
@@ -150,6 +166,19 @@ def checked(value: object, tree: str) -> Event:
     except (RecordInvalid, RecordTooLarge) as error:
         raise _refused("event-malformed", event, error.message()) from error
     return event
+
+
+def check_own(event: Event, keys: Mapping[str, Any]) -> None:
+    """Check of a writer's event what is not as in the one before it: when it was, its kind, and the keys of that.
+
+    Raises: event-malformed.
+    """
+    if not is_like_before(event):
+        raise _refused("event-malformed", event, "it is no event of this log")
+    try:
+        values.check(dict(keys), "event")
+    except (RecordInvalid, RecordTooLarge) as error:
+        raise _refused("event-malformed", event, error.message()) from error
 
 
 def admit(event: Event, last: Event | None, writer: int, newest: Newest) -> Answer:
@@ -247,6 +276,8 @@ class Writer:
         self.after = after
         """The place of the last event that was made; None: none was."""
         self._function = function
+        self._checked = False
+        """Whether what is the same in each of its events was found to be right."""
 
     def started(
         self, program: dict[str, Any], inputs: dict[str, Any], *, saw: list[Any], at: str
@@ -338,7 +369,11 @@ class Writer:
             "function": self._function,
             **keys,
         }
-        event = checked(event, self.tree)
+        if self._checked:
+            check_own(event, keys)
+        else:
+            event = checked(event, self.tree)
+            self._checked = True
         self.after = position(event)
         return event
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ledger.records import events as rules
@@ -16,20 +16,31 @@ from ledger.stores import forks, handout, waking
 T = TypeVar("T")
 
 
+LOOK_S = 0.02
+"""How often a log is looked at by who waits for events of another process."""
+
+
 class Log(Protocol):
     """One log, as it is now."""
 
     def newest(self) -> Iterator[Event]:
         """Give its events, the last first."""
 
+    def last(self) -> Event | None:
+        """Return its last event, or the `outline` of it."""
+
     def writer(self) -> int:
         """Return the last writer number that was given for it."""
 
-    def add(self, data: bytes) -> None:
-        """Put whole lines at its end."""
+    def add(self, events: list[Event]) -> None:
+        """Put events at its end."""
 
     def hand_to(self, writer: int) -> None:
         """Note the writer number that is given now."""
+
+
+Fresh = Callable[[Log], list[Event]]
+"""Decides which events a log is to keep now."""
 
 
 class Waits(Protocol):
@@ -45,8 +56,11 @@ class Waits(Protocol):
 class EventLogs(ABC):
     """What both kinds are: the rules, asked about a log that is held still."""
 
+    writes_at_once = False
+    """Whether `write` waits for nobody, and for nothing that is far: then one thread may do it for many turns."""
+
     def __init__(self) -> None:
-        self._waiters: Waits = waking.Waiters()
+        self._waiters: Waits = waking.Waiters(LOOK_S)
         forks.join(self)
 
     @abstractmethod
@@ -54,8 +68,11 @@ class EventLogs(ABC):
         """Do work with a log to read."""
 
     @abstractmethod
-    def _change(self, tree: str, work: Callable[[Log], T]) -> T:
-        """Do work with a log that nobody else changes meanwhile; nothing of it counts when it raises."""
+    def _change(self, tree: str, work: Callable[[Log], T], *, waits: bool = True) -> T:
+        """Do work with a log that nobody else changes meanwhile; nothing of it counts when it raises.
+
+        Args: waits: whether others who change it are waited for; False counts only where it `writes_at_once`.
+        """
 
     def append(self, event: Mapping[str, Any]) -> Answer:
         """Add an event at the end of its tree's log; see `extend`."""
@@ -75,21 +92,45 @@ class EventLogs(ABC):
             return "duplicate"
         first = batch[0]
         tree = rules.check_tree(first.get("tree") if isinstance(first, Mapping) else None)
+
+        def fresh(log: Log) -> list[Event]:
+            return rules.fresh(batch, tree, log.newest, log.writer())
+
         # Again is harmless: what the first attempt kept is a duplicate for the second.
-        new = handout.with_room(lambda: handout.shallow(lambda: self._extend(tree, batch)))
+        new = handout.with_room(lambda: handout.shallow(lambda: self._extend(tree, fresh)))
+        return self._told(tree, new)
+
+    def write(self, events: Sequence[Event]) -> Answer:
+        """Add events that one `Writer` made, as `extend`: they are not checked again, and nobody is waited for.
+
+        Raises: as `extend`; store-busy at once.
+        """
+        if not events:
+            return "duplicate"
+        tree = events[0]["tree"]
+
+        def fresh(log: Log) -> list[Event]:
+            return rules.following(events, log.last(), log.newest, log.writer())
+
+        new = handout.with_room(
+            lambda: handout.shallow(lambda: self._extend(tree, fresh, waits=False))
+        )
+        return self._told(tree, new)
+
+    def _told(self, tree: str, new: list[Event]) -> Answer:
         if not new:
             return "duplicate"
         self._waiters.wake(tree)
         return "kept"
 
-    def _extend(self, tree: str, batch: list[Any]) -> list[Event]:
+    def _extend(self, tree: str, fresh: Fresh, *, waits: bool = True) -> list[Event]:
         def extend(log: Log) -> list[Event]:
-            new = rules.fresh(batch, tree, log.newest, log.writer())
+            new = fresh(log)
             if new:
-                log.add(b"".join(map(rules.line, new)))
+                log.add(new)
             return new
 
-        return self._change(tree, extend)
+        return self._change(tree, extend, waits=waits)
 
     def claim(self, tree: str) -> dict[str, Any]:
         """Give a later writer its number, and refuse every earlier one from now on.
@@ -125,12 +166,21 @@ class EventLogs(ABC):
         A place that the log does not have is answered as if there were one: `read` tells.
         """
         rules.check_tree(tree)
+        seen: object = None
 
         def moved() -> bool:
+            nonlocal seen
+            before, seen = seen, self._sign(tree)
+            if seen is not None and seen == before:
+                return False
             last = self._last(tree)
             return last is not None and not rules.same(rules.position(last), after)
 
         return self._waiters.wait(tree, moved, timeout)
+
+    def _sign(self, tree: str) -> object:
+        """Return what is another value once the log is another, where that costs less than a look; else None."""
+        return None
 
     def finished(self, tree: str) -> bool:
         """Say whether the log has its last event."""
@@ -153,13 +203,13 @@ class EventLogs(ABC):
     def after_fork(self, *, child: bool) -> None:
         """In the child, leave to the parent who waits there."""
         if child:
-            self._waiters = waking.Waiters()
+            self._waiters = waking.Waiters(LOOK_S)
 
 
 # -- in memory -------------------------------------------------------------------------------------
 
 
-class _MemoryLog:
+class MemoryLog:
     """The lines of one log, and its writer. Lines are only ever added, so reading needs no lock."""
 
     def __init__(self, tree: str) -> None:
@@ -176,8 +226,11 @@ class _MemoryLog:
     def writer(self) -> int:
         return self._writer
 
-    def add(self, data: bytes) -> None:
-        self.lines += data.splitlines(keepends=True)
+    def last(self) -> Event | None:
+        return next(self.newest(), None)
+
+    def add(self, events: list[Event]) -> None:
+        self.lines += map(rules.line, events)
 
     def hand_to(self, writer: int) -> None:
         self._writer = writer
@@ -186,17 +239,19 @@ class _MemoryLog:
 class MemoryEvents(EventLogs):
     """The events of running turns in this process's memory. For any number of threads."""
 
+    writes_at_once = True
+
     def __init__(self) -> None:
-        self._logs: dict[str, _MemoryLog] = {}
+        self._logs: dict[str, MemoryLog] = {}
         self._lock = threading.Lock()
         super().__init__()
 
     def _look(self, tree: str, work: Callable[[Log], T]) -> T:
-        return work(self._logs.get(tree) or _MemoryLog(tree))
+        return work(self._logs.get(tree) or MemoryLog(tree))
 
-    def _change(self, tree: str, work: Callable[[Log], T]) -> T:
+    def _change(self, tree: str, work: Callable[[Log], T], *, waits: bool = True) -> T:
         with self._lock:
-            log = self._logs.get(tree) or _MemoryLog(tree)
+            log = self._logs.get(tree) or MemoryLog(tree)
             done = work(log)
             if log.lines:
                 self._logs[tree] = log

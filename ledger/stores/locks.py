@@ -97,6 +97,8 @@ def acquire(
         file = kind(path, flags)
         if not file.try_lock() and not _soon(file, deadline):
             file.close()
+            if deadline <= time.monotonic():
+                raise _busy(path)
             file = _Waiter(path, flags, kind).wait(deadline)
         if file.at_its_path() is not None:
             return file
@@ -171,9 +173,7 @@ class _Waiter:
             thread.start()
             found = self._box.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            raise StoreBusy(
-                where=self._path, reason=f"{_holder(self._path)} has the lock"
-            ) from None
+            raise _busy(self._path) from None
         except RuntimeError as error:
             raise StoreBusy(
                 where=self._path, reason="it is locked, and no thread could be started to wait"
@@ -205,6 +205,10 @@ class _Waiter:
             return
         if isinstance(found, LockedFile):
             found.close()
+
+
+def _busy(path: str) -> StoreBusy:
+    return StoreBusy(where=path, reason=f"{_holder(path)} has the lock")
 
 
 def _holder(path: str) -> str:

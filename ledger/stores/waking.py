@@ -12,18 +12,19 @@ _LONGEST_PAUSE_S = 0.2
 
 
 class Waiters:
-    """Who waits in this process, by conversation."""
+    """Who waits in this process, by conversation. Args: longest_pause_s: how long, at most, until they look."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest_pause_s: float = _LONGEST_PAUSE_S) -> None:
+        self._longest_pause_s = longest_pause_s
         self._woken: dict[str, list[SimpleQueue[None]]] = {}
 
     def wait(self, conversation: str, moved: Callable[[], bool], timeout: float) -> bool:
-        """Block until `moved` says so, or `timeout` seconds passed; look at least every 0.2 s.
+        """Block until `moved` says so, or `timeout` seconds passed; look from time to time.
 
         Returns: whether it moved.
         """
         deadline = time.monotonic() + timeout
-        pause = _SHORTEST_PAUSE_S
+        pause = min(_SHORTEST_PAUSE_S, self._longest_pause_s)
         woken: SimpleQueue[None] = SimpleQueue()
         self._woken.setdefault(conversation, []).append(woken)
         try:
@@ -33,7 +34,7 @@ class Waiters:
                     return False
                 with suppress(Empty):
                     woken.get(timeout=min(pause, left))
-                pause = min(pause * 1.5, _LONGEST_PAUSE_S)
+                pause = min(pause * 1.5, self._longest_pause_s)
             return True
         finally:
             waiting = self._woken.get(conversation, [])

@@ -27,8 +27,15 @@ LOOK_S = 0.4
 """How often the log of a running turn is looked at: a stop is seen within this and a little more."""
 RENEW_S = 10.0
 """How old a lease gets before it is renewed."""
+SLICES = 4
+"""In how many parts all turns are looked at in that time, one after the other."""
+EARLIER_S = 5.0
+"""How much earlier, at most, a lease is renewed for the first time, so that those of many turns are not due at once."""
 AGAIN_S = 1.0
 """When a renewal that failed is tried again."""
+
+_GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, without their whole part, lie evenly between 0 and 1, however many they are."""
 
 
 class Kept(Protocol):
@@ -57,15 +64,15 @@ class Keeper:
         self._count = itertools.count()
         self._bell = Bell()
         self._kept: dict[Kept, float] = {}
-        """When each turn's lease is to be renewed."""
+        """When each turn's lease is to be renewed. Who is to be looked at next stands first."""
         self._look_at: float | None = None
-        """When the turns are looked at next; None: there are none."""
+        """When turns are looked at next; None: there are none."""
         self._thread: threading.Thread | None = None
 
     def tend(self, kept: Kept, now: float) -> None:
         """Look at a turn and renew its lease from now on, until `leave`."""
         with self._bell.lock:
-            self._kept[kept] = now + RENEW_S
+            self._kept[kept] = now + RENEW_S - EARLIER_S * (len(self._kept) * _GOLDEN % 1)
             if self._look_at is None:
                 self._look_at = now + LOOK_S
                 self._bell.ring()
@@ -89,9 +96,10 @@ class Keeper:
             while self._jobs and self._jobs[0][0] <= now:
                 due.append(heapq.heappop(self._jobs)[2:])
             looks = self._look_at is not None and self._look_at <= now
-            kept = list(self._kept.items()) if looks else []
+            kept = self._next_slice() if looks else []
             if looks:
-                self._look_at = now + LOOK_S if kept else None
+                slices = min(SLICES, len(self._kept))
+                self._look_at = now + LOOK_S / slices if slices else None
         for job, lane in due:
             self._submit(job, lane)
         for turn, renewal in kept:
@@ -99,6 +107,14 @@ class Keeper:
             if renewal <= now:
                 self._renew(turn, now)
         return self._next()
+
+    def _next_slice(self) -> list[tuple[Kept, float]]:
+        """Return the turns that are to be looked at now; they stand last then."""
+        some = list(itertools.islice(self._kept.items(), -(-len(self._kept) // SLICES)))
+        for turn, renewal in some:
+            del self._kept[turn]
+            self._kept[turn] = renewal
+        return some
 
     def _renew(self, turn: Kept, now: float) -> None:
         """Have a lease renewed, and say when again. It counts from the beginning, however long it takes."""

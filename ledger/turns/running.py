@@ -202,7 +202,7 @@ class Run:
         if self._overdue():
             self._give_up()
         if self._scribe is not None and self._scribe.waits:
-            in_pool(self._scribe.flush, self.lane)
+            self._scribe.soon()
         if not self._reading and self._has_news():
             self._reading = True
             in_pool(self._read, self.lane)

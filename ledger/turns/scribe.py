@@ -1,7 +1,7 @@
 """What a running turn says, written beside the store, so that other processes can follow it.
 
-Pieces are joined for a moment, so that a fast model does not cost a write a word; a short turn is one
-write. This is for watching only: what must survive is in the records. So nothing here fails a turn, and
+Pieces are joined for a moment, so that a fast model does not cost a write a word (see `passes`); a short turn
+is one write. This is for watching only: what must survive is in the records. So nothing here fails a turn, and
 a log that somebody else has taken over (a process that resumed the turn) is left to them.
 """
 
@@ -13,17 +13,15 @@ from contextlib import suppress
 from typing import Any
 
 from ledger.errors import EventRefused, RecordInvalid
-from ledger.records import canonical, times
+from ledger.records import times
 from ledger.records.events import Event, Writer
-from ledger.turns import keeper
+from ledger.turns import keeper, passes
 from ledger.turns.commands import Outcome
 from ledger.turns.log import Events
 from ledger.turns.pieces import Pieces
 from ledger.turns.programs import Description
 from ledger.turns.world import World
 
-JOIN_S = 0.05
-"""How long pieces are joined before they are written."""
 TRIES = 20
 """How often the last events are tried again, once a second."""
 MOST_WAITING = 10_000
@@ -45,12 +43,17 @@ class Scribe:
         *,
         redacted: Callable[[Any, str], Any] = lambda value, path: value,
     ) -> None:
-        self._events = events
         self._program = program
         self._pieces = pieces
         self._world = world
         self._writer = writer if writer is not None else Writer(turn, program.name)
         self._lane = lane
+        # None: it is another implementation's. One that waits for nobody is written to for all turns together.
+        at_once: bool | None = getattr(events, "writes_at_once", None)
+        self._pass: Hashable = (id(events), "passes") if at_once else lane
+        self._add: Callable[[list[Event]], Any] = getattr(
+            events, "extend" if at_once is None else "write"
+        )
         self._redacted = redacted
         self._waiting: list[Event] = []
         self._written = 0
@@ -74,13 +77,13 @@ class Scribe:
         ):  # A name or a value that this format cannot say: there is no watching it.
             self._over = True
             return
-        self._pieces.listen(self._soon)
+        self._pieces.listen(self.soon)
 
     def begin_again(self, attempt: int) -> None:
         """The turn was resumed: what was shown of its answer before does not count."""
         self._waiting.append(self._writer.request(attempt, None, at=self._now()))
-        self._pieces.listen(self._soon)
-        self._soon()
+        self._pieces.listen(self.soon)
+        self.soon()
 
     def step(self, kind: str, *, name: str, **keys: Any) -> None:
         """The program calls a tool or has its result, or a person is asked or answers."""
@@ -88,7 +91,7 @@ class Scribe:
         with self._writing, suppress(EventRefused):
             self._gather()
             self._waiting.append(getattr(self._writer, kind)(**named, at=self._now()))
-        self._soon()
+        self.soon()
 
     @property
     def waits(self) -> bool:
@@ -97,11 +100,11 @@ class Scribe:
 
     def flush(self) -> None:
         """Write what was said since the last time, if the turn is still this process's."""
+        with self._lock:
+            self._due = False
         if not self.ours():
             return
         with self._writing:
-            with self._lock:
-                self._due = False
             self._write()
 
     def end(self, outcome: Outcome) -> None:
@@ -128,12 +131,20 @@ class Scribe:
                 self._write()
             self._over = True
 
-    def _soon(self) -> None:
+    def soon(self) -> None:
+        """Have what was said written, together with what is said until then."""
+        # Asked without the lock, too: whoever takes `_due` back looks for what was said only after that.
+        if self._due or self._over:
+            return
         with self._lock:
-            if self._due or self._over:
+            if self._due:
                 return
             self._due = True
-        keeper.later(JOIN_S, self.flush, self._lane)
+        try:
+            passes.soon(self.flush, self._pass)
+        except BaseException:  # An interrupt: the next piece asks again.
+            self._due = False
+            raise
 
     def _write(self, outcome: Outcome | None = None) -> None:
         if self._over:
@@ -150,7 +161,7 @@ class Scribe:
     def _send(self) -> None:
         try:
             if self._waiting:
-                self._events.extend(self._waiting)
+                self._add(self._waiting)
             self._waiting = []
         except EventRefused:
             self._give_up()
@@ -188,7 +199,7 @@ def described(program: Description) -> dict[str, Any]:
         "kind": "module",
         "module": program.module,
         "version": program.version,
-        "interface": canonical.sha256(program.interface),
+        "interface": program.interface_hash,
         "answer": program.answer,
     }
 

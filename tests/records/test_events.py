@@ -145,24 +145,30 @@ def test_what_the_writer_makes_functai_keeps(written, last):
     assert [events.finished(event) for event in made[-2:]] == [False, True]
 
 
-def test_what_makes_no_event_uses_up_no_number():
-    """An empty piece of text is refused by the writer; the next event has the number."""
+@pytest.mark.parametrize("made_before", [False, True])
+def test_what_makes_no_event_uses_up_no_number(made_before):
+    """What the format cannot say is refused by the writer, first or later; the next event has the number."""
     writer = events.Writer(TREE, "tutor", writer=2, after={"writer": 1, "seq": 7})
+    if made_before:
+        assert writer.text("result", "before", at=AT)["seq"] == 8
+    number = 9 if made_before else 8
     for work in (
         lambda: writer.text("result", "", at=AT),
         lambda: writer.done(object(), at=AT),
         lambda: writer.done(1, at="yesterday"),
+        lambda: writer.text("result", "\ud800", at=AT),
         lambda: writer.started({}, {}, saw=[], at=AT),
     ):
         with pytest.raises(EventRefused) as caught:
             work()
         assert (caught.value.code, caught.value.event) == (
             "event-malformed",
-            {"writer": 2, "seq": 8},
+            {"writer": 2, "seq": number},
         )
 
     event = writer.text("result", "x", at=AT)
-    assert (event["writer"], event["seq"], event["after"]) == (2, 8, {"writer": 1, "seq": 7})
+    assert (event["writer"], event["seq"]) == (2, number)
+    assert event["after"] == {"writer": 2 if made_before else 1, "seq": number - 1}
 
 
 def test_only_the_outermost_end_finishes():

@@ -201,11 +201,10 @@ class SlowEvents(MemoryEvents):
 
     fails = False
 
-    def extend(self, events):
-        """Add, when it does not fail."""
+    def _change(self, tree, work, *, waits=True):
         if self.fails:
             raise errors.StoreIO(where="here", reason="as told")
-        return super().extend(events)
+        return super()._change(tree, work, waits=waits)
 
 
 def test_events_that_could_not_be_written_are_no_gap():

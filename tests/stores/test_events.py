@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 
 import pytest
 
-from ledger.errors import EventRefused, LedgerError, StoreBusy, StoreFull, StoreLink
+from ledger.errors import EventRefused, LedgerError, StoreBusy, StoreFull, StoreIO, StoreLink
 from ledger.records import events as rules
-from ledger.stores import locks
+from ledger.stores import event_files, locks
 from ledger.stores.base import Events
 from ledger.stores.event_files import FolderEvents
 from ledger.stores.events import MemoryEvents
@@ -139,6 +140,19 @@ def test_a_claim_fences_the_writers_before_it(events):
     assert events.append(writer.done("b", at=AT)) == "kept"
     assert [e["writer"] for e in events.read(TREE)] == [1, 1, 1, 3]
     assert events.finished(TREE)
+
+
+def test_what_a_writer_made_is_added_without_being_checked_again(events):
+    """`write` keeps, knows again and refuses what `extend` does."""
+    log = turn()
+    assert events.write(log[:2]) == "kept"
+    assert events.write(log[:3]) == "kept"
+    assert events.write(log[1:3]) == events.write([]) == "duplicate"
+    assert code_of(lambda: events.write(log[4:])) == "event-gap"
+    assert code_of(lambda: events.write([{**log[2], "text": "other"}])) == "event-conflict"
+    events.claim(TREE)
+    assert code_of(lambda: events.write(log[3:])) == "event-conflict"
+    assert events.read(TREE) == log[:3]
 
 
 def test_a_removed_log_does_not_come_back_half(events):
@@ -394,6 +408,50 @@ def test_a_replaced_log_is_read_again(folder, tmp_path):
     assert folder.append(log[0]) == "kept"
 
 
+def test_what_others_added_since_is_seen(folder):
+    """Who goes on with a log goes on after what another process added, and reads it for a duplicate."""
+    log, other = turn(), FolderEvents(folder.folder)
+    for at, event in enumerate(log):
+        mine, theirs = (folder, other) if at % 2 else (other, folder)
+        assert mine.write([event]) == "kept"
+        assert theirs.write([event]) == theirs.append(event) == "duplicate"
+    assert folder.read(TREE) == log
+
+
+def test_an_event_of_a_writer_costs_one_write_and_no_read(tmp_path):
+    """Who added to a log last adds the next event without reading it."""
+    calls = Recorded()
+    folder = FolderEvents(tmp_path, calls=calls)
+    log = turn()
+    folder.write(log[:2])
+    calls.calls.clear()
+
+    folder.write(log[2:3])
+
+    assert [call[0] for call in calls.calls] == ["write"]
+
+
+def test_a_removed_folder_of_events_ends_its_logs(folder):
+    """Who goes on with a log whose folder was removed is refused, and a new log makes the folder anew."""
+    log = turn()
+    folder.write(log[:2])
+    shutil.rmtree(os.path.dirname(path(folder)))
+    with pytest.raises(StoreIO):
+        folder.write(log[2:3])
+    assert code_of(lambda: folder.write(log[2:3])) == "event-gap"
+    assert folder.write(log) == "kept"
+
+
+def test_what_is_remembered_of_logs_is_bounded(folder, monkeypatch):
+    """Of more logs than are remembered the oldest are read again, and nothing else is otherwise."""
+    monkeypatch.setattr(event_files, "_MOST_ENDS", 3)
+    logs = [turn(f"{TREE[:-1]}{number}") for number in range(6)]
+    for events in zip(*logs, strict=True):
+        for event in events:
+            assert folder.write([event]) == "kept"
+    assert [folder.read(log[0]["tree"]) for log in logs] == logs
+
+
 @pytest.mark.parametrize("text", ["", "x", "\xff", " 1\n", "x" * 5000])
 def test_a_writer_number_that_does_not_read_is_one(folder, text):
     """What is no number in the writer's file counts as the first writer, as in functai."""
@@ -418,6 +476,10 @@ def test_a_change_waits_for_the_lock_and_a_reader_does_not(folder):
             with pytest.raises(StoreBusy):
                 work()
         assert short.read(TREE) == turn()[:1]
+        threads = threading.active_count()
+        with pytest.raises(StoreBusy):
+            folder.write(turn()[1:2])  # At once, and no thread waits on.
+        assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize("what", THINGS)

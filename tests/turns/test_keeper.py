@@ -80,6 +80,43 @@ def test_a_thousand_turns():
     assert min(turn.looks for turn in turns) >= 20 / LOOK_S - 1
 
 
+def test_many_turns_that_begin_at_once_are_not_renewed_at_once():
+    """The leases of a thousand turns that began together are renewed over 5 s; one turn's alone when it is due."""
+    due: list[object] = []
+
+    def submit(job, lane):
+        due.append(job)
+        job()
+
+    kept = Keeper(submit)
+    for turn in [Turn() for _ in range(1000)]:
+        kept.tend(turn, 0)
+    seconds = []
+    for second in range(4, 11):
+        due.clear()
+        run(kept, second + 0.5)
+        seconds.append(len(due))
+
+    assert sum(seconds) == 1000
+    assert seconds[0] == 0 < min(seconds[1:])
+    assert max(seconds) < 300
+
+
+def test_many_turns_are_not_looked_at_at_once():
+    """No tick looks at more than a quarter of the turns, and each turn is looked at every 0.4 s."""
+    kept, turns = keeper(), [Turn() for _ in range(101)]
+    for turn in turns:
+        kept.tend(turn, 0)
+    at, most = 0.0, 0
+    while at < 8:
+        before = sum(turn.looks for turn in turns)
+        at = kept.tick(at) or at
+        most = max(most, sum(turn.looks for turn in turns) - before)
+
+    assert most == 26
+    assert {turn.looks for turn in turns} <= {18, 19, 20, 21}
+
+
 def test_a_renewal_that_takes_long_holds_up_nobody():
     """While one renewal hangs in the pool, every other turn is looked at and renewed in time."""
     hanging = []

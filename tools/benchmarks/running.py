@@ -107,6 +107,7 @@ WATCHING = (
     + """
 store = ledger.FolderStore(sys.argv[1])
 chat = ledger.open("watched", store=store)
+print("ready", flush=True)
 while chat.head is None:
     time.sleep(0.001)
 late = []
@@ -158,9 +159,10 @@ def watch(bench: Bench) -> float:
     """Return how late the latest in a hundred pieces of a turn was shown in another process."""
     folder, pieces = bench.new_place("watched"), bench.sizes.pieces
     talking = processes.start(TALKING, folder, pieces, EVERY_S / 2)
-    assert talking.stdout is not None
-    talking.stdout.readline()
     watching = processes.start(WATCHING, folder, pieces)
+    for each in (talking, watching):  # Python starts, and imports, before the first piece is said.
+        assert each.stdout is not None
+        each.stdout.readline()
     talking.communicate("go\n")
     out, _ = watching.communicate()
     if talking.returncode or watching.returncode:

@@ -62,7 +62,11 @@ class _RowLog:
     def writer(self) -> int:
         return self._writer
 
-    def add(self, data: bytes) -> None:
+    def last(self) -> Event | None:
+        return next(self.newest(), None)
+
+    def add(self, events: list[Event]) -> None:
+        data = b"".join(map(rules.line, events))
         self._last += 1
         self._connection.execute(_ADD, {"key": self._key, "n": self._last, "data": data})
         self._connection.execute(_LAST, {"key": self._key, "last": self._last})
@@ -99,7 +103,7 @@ class SQLEvents(EventLogs):
 
         return self._database.run(look)
 
-    def _change(self, tree: str, work: Callable[[Log], T]) -> T:
+    def _change(self, tree: str, work: Callable[[Log], T], *, waits: bool = True) -> T:
         tenant = self._tenant(True)
 
         def change(connection: Connection) -> T:
