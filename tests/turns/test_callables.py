@@ -1,6 +1,10 @@
 """What a callable is: found without calling it."""
 
+import argparse
 import functools
+import inspect
+import queue
+import textwrap
 import typing
 from collections import abc
 from collections.abc import Callable
@@ -11,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.turns.callables import Answer, answer_of, kind_of, layers
+from ledger.turns import callables
+from ledger.turns.callables import Answer, answer_of, kind_of, layers, source_of
 
 
 def plain(message):
@@ -180,3 +185,51 @@ def test_a_generator_is_annotated_as_one():
 def test_any_other_callable_answers_with_what_it_returns(function, annotation):
     """The annotation of a function, async or not, is the type of its answer."""
     assert answer_of(function, annotation) == Answer(annotation, False)
+
+
+def named_in(module):
+    """The classes of a module, its functions, and those of its classes."""
+    own = [c for c in vars(module).values() if getattr(c, "__module__", "") == module.__name__]
+    classes = [found for found in own if inspect.isclass(found)]
+    functions = [f for place in (module, *classes) for f in vars(place).values()]
+    return [*classes, *(found for found in functions if inspect.isfunction(found))]
+
+
+@pytest.mark.parametrize("module", [argparse, queue, textwrap])
+def test_the_source_of_a_callable_is_what_inspect_says(module):
+    """Found in another way, to the last comment: a program's version is a hash of it."""
+    found = [inspect.unwrap(named) for named in named_in(module)]
+    assert [source_of(named) for named in found] == list(map(inspect.getsource, found))
+    plain_to_see = [callables._plain_source(named) for named in found]
+    assert plain_to_see.count(None) <= len(found) // 5
+
+
+# fmt: off
+def one_line(message): return message
+
+def text_at_the_margin(message):
+    said = """
+no code, though it begins where code would
+"""
+    return said + message
+    # Indented as what it says: of the function.
+  # Indented less: not.
+
+@functools.lru_cache(
+    maxsize=3,
+)
+def decorated(
+    message,
+):  # with a comment
+    def inner(): return message
+
+    return inner
+# fmt: on
+
+
+@pytest.mark.parametrize(
+    "function", [one_line, text_at_the_margin, decorated.__wrapped__, lambda message: message]
+)
+def test_the_source_of_an_odd_function_is_what_inspect_says(function):
+    """However it is written."""
+    assert source_of(function) == inspect.getsource(function)
