@@ -115,6 +115,8 @@ class Ends(NamedTuple):
     before: Position
     """How many records stand before `last`."""
     last: Records[kinds.Recorded]
+    finder: Any = None
+    """What answers questions about the records before `last`: a `ledger.views.late.Finds`; None: nothing does."""
 
 
 FEW = 4

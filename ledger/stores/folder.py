@@ -6,6 +6,7 @@
     <folder>/attachments/                bytes that records refer to
     <folder>/trees/<turn>.jsonl          the events of a turn
     <folder>/holders/                    who lives
+    <folder>/finders/                    what stands where in long logs, derived (`finders`)
 
 Nothing is kept open between calls, and no lock of this process stands before the file lock. What is
 remembered of a log (where it ended, how many records, which chain) is used only after the bytes there
@@ -28,19 +29,18 @@ from typing import Any, Self, TypeVar
 from ledger.errors import (
     LedgerError,
     StoreCorrupt,
-    StoreFailure,
     StoreGone,
     StoreIO,
-    StoreLink,
     StoreUnknown,
     StoreVersion,
 )
-from ledger.records import codec, erasing, kinds
+from ledger.records import codec, erasing
 from ledger.stores import (
     appending,
     blobs,
     event_files,
     files,
+    finder_making,
     forks,
     handout,
     lines,
@@ -109,6 +109,7 @@ class FolderStore(Marked):
         self._strict = strict
         self._home = Home(self.folder, calls or files.Files())
         self._holders = Holders(self._home)
+        self._finders = finder_making.Finders(self._home)
         self._known: dict[str, lines.Known] = {}
         self._owed: dict[str, list[appending.Owed]] = {}
         self._waiters = waking.Waiters()
@@ -126,6 +127,7 @@ class FolderStore(Marked):
     def close(self) -> None:
         """Forget what is remembered. Nothing is held open between calls; the store stays usable."""
         self._known = {}
+        self._finders.forget()
 
     # -- adding
 
@@ -163,6 +165,7 @@ class FolderStore(Marked):
             return position
         position = handout.with_room(lambda: self._append(conversation, bodies, expect))
         self._waiters.wake(conversation)
+        self._finders.grown(conversation, self._known.get(conversation))
         return position
 
     def _flush(self, conversation: str) -> None:
@@ -287,7 +290,7 @@ class FolderStore(Marked):
             self._settle(log, deadline)
             if not fits(log):
                 raise conflict(conversation, 0, self.read_end(conversation))
-            self._forget(conversation)
+            self._changing(log)
             whole.place(log, data)
         self._waiters.wake(conversation)
         return self.read_end(conversation)
@@ -314,7 +317,7 @@ class FolderStore(Marked):
                 plan = plans.read(log.plan, log.files)
             if plan is not None and plan.turn is not None:
                 self._settle(log, deadline, whole=True)
-            self._forget(conversation)
+            self._changing(log)
             begun = plan is not None and plan.turn is None
             report = removing.delete(self._home, log, self.blobs, deadline, begun=begun)
         self._waiters.wake(conversation)
@@ -360,6 +363,7 @@ class FolderStore(Marked):
                 plan, report = plans.planned(source, log.conversation, turn)
                 if plan.lines:
                     plans.write(log.stem, log.plan, plan, log.files)
+                    self._finders.remove(log)
                     removing.overwrite(log, file, plan, turn)
             report.files, swept = removing.remove_beside(
                 self._home, log, self.blobs, turn, plan.attachments, deadline
@@ -404,7 +408,7 @@ class FolderStore(Marked):
         with self._locked(log.lock, deadline):
             self._settle(log, deadline, whole=True)
             with files.naming(log.data), locks.acquire(log.data, deadline, create=False) as file:
-                self._forget(conversation)
+                self._changing(log)
                 return handout.shallow(lambda: work(log, file))
 
     def _settle(self, log: reading.Log, deadline: float, *, whole: bool = False) -> None:
@@ -416,7 +420,7 @@ class FolderStore(Marked):
         plan = plans.read(log.plan, log.files)
         if plan is None:
             return
-        self._forget(log.conversation)
+        self._changing(log)
         if plan.turn is None:
             removing.delete(self._home, log, self.blobs, deadline, begun=True)
             return
@@ -442,10 +446,6 @@ class FolderStore(Marked):
         store-corrupt: the store is strict and a line is damaged. store-io, store-denied, store-link.
         """
         return self._read(conversation, after, handout.plain)
-
-    def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
-        """Return what `read` returns, as Structs with their payloads undecoded."""
-        return self._read(conversation, after, handout.structs)
 
     def _read(self, conversation: str, after: int | None, decode: reading.Decode[T]) -> Records[T]:
         """Args: after: None: the end, as far as it is known."""
@@ -482,35 +482,6 @@ class FolderStore(Marked):
         if known is not None:
             self._remember(conversation, known)
         return found
-
-    def conversations(self) -> list[str]:
-        """Return the ids of the conversations that hold a record, sorted; foreign files are skipped.
-
-        One whose log cannot be read is among them: it may hold records, and asked for them says why
-        it does not give them.
-        """
-        found = [c for _, c, plain in self._home.entries() if c is not None and plain]
-        return sorted(filter(self._holds_a_record, found))
-
-    def foreign_files(self) -> list[str]:
-        """Return the names in the folder of conversations that no conversation uses, sorted.
-
-        They are left alone: copies that a sync tool made, what somebody put there, links.
-        """
-        return self._home.foreign()
-
-    def _holds_a_record(self, conversation: str) -> bool:
-        log = self._home.log(conversation)
-        try:
-            with files.Descriptor(log.data, os.O_RDONLY) as file:
-                first = os.pread(file.number, lines.BLOCK, 0)
-            if b"\n" in first.lstrip() and not os.path.lexists(log.plan):
-                return True
-            return self.read_end(conversation) > 0
-        except (FileNotFoundError, StoreLink):
-            return False
-        except (OSError, StoreFailure):
-            return True
 
     def raw(self, conversation: str) -> bytes:
         """Return the whole log as it is, for `adopt`; no bytes when there is none.
@@ -582,6 +553,11 @@ class FolderStore(Marked):
         self._known.pop(conversation, None)
         self._home.forget(conversation)
         self._owed.pop(conversation, None)
+
+    def _changing(self, log: reading.Log) -> None:
+        """Forget all that is known of a log, before bytes of it are changed. The append lock is held."""
+        self._forget(log.conversation)
+        self._finders.remove(log)
 
     def before_fork(self) -> None:
         """Nothing is held: see the module's comment."""

@@ -21,10 +21,11 @@ from typing import Any
 
 import msgspec
 
-from ledger.errors import LedgerError, StoreGone
+from ledger.errors import LedgerError, StoreFailure, StoreGone, StoreLink
 from ledger.records import kinds
 from ledger.stores import files, handout, lines, names, reading, waking
 from ledger.stores.base import FEW, Ends, Position, Records, Since, agrees
+from ledger.stores.finder_making import Finders, Found
 from ledger.stores.home import Home
 
 _TRIES = 8
@@ -53,18 +54,36 @@ class _Mark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Marked:
-    """What a folder store does for those who keep something derived of its logs, or ask only how one ends."""
+    """What a folder store does for those who keep something derived of its logs, or ask only which there are, or how
+    one ends."""
 
     _home: Home
+    _finders: Finders
     _known: dict[str, lines.Known]
     _strict: bool
     _waiters: waking.Waiters
     _check: Callable[[object], None]
-    scan: Callable[..., Records[kinds.Recorded]]
     _read: Callable[..., Records[Any]]
+
+    def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
+        """Return what `read` returns, as Structs with their payloads undecoded."""
+        self._check(conversation)
+        maker = None
+        if not after and self._finders.wants(conversation):
+            maker = self._finders.maker(self._home.log(conversation))
+        decode = maker.structs if maker is not None else handout.structs
+        records = self._read(conversation, after, decode)
+        if maker is not None:
+            maker.finish()
+        return records
 
     def scan_ends(self, conversation: str, last: int) -> Ends | None:
         """Return some of the first records, and the last ones; None: `scan` gives all. See `LedgerStore`."""
+        found = self._finder(conversation)
+        if found is not None:
+            place = found.known.position
+            self._known.setdefault(conversation, found.known)
+            return Ends([], place, self.scan(conversation, place), found.finder)
         end = self.read_end(conversation)
         if self._strict or end <= FEW * last:
             return None
@@ -72,7 +91,17 @@ class Marked:
         last_ones = self.scan(conversation, place)
         with files.naming(log.data), files.Descriptor(log.data, os.O_RDONLY) as file:
             first = handout.shallow(lambda: reading.beginning(log, file))
+        self._finders.want(conversation)
         return Ends(first, place, last_ones)
+
+    def _finder(self, conversation: str) -> Found | None:
+        self._check(conversation)
+        log = self._home.log(conversation)
+        if self._strict or not self._home.is_there():
+            return None
+        with suppress(FileNotFoundError), files.Descriptor(log.data, os.O_RDONLY) as file:
+            return self._finders.find(log, file)
+        return None
 
     def mentions(self, conversation: str, text: bytes) -> bool:
         """Say whether some bytes stand anywhere in a log, in whatever line. Looks at bytes, so it is quick."""
@@ -125,6 +154,35 @@ class Marked:
         try:
             return not agrees(after, self._read(conversation, after, reading.nothing).position)
         except StoreGone:
+            return True
+
+    def conversations(self) -> list[str]:
+        """Return the ids of the conversations that hold a record, sorted; foreign files are skipped.
+
+        One whose log cannot be read is among them: it may hold records, and asked for them says why
+        it does not give them.
+        """
+        found = [c for _, c, plain in self._home.entries() if c is not None and plain]
+        return sorted(filter(self._holds_a_record, found))
+
+    def foreign_files(self) -> list[str]:
+        """Return the names in the folder of conversations that no conversation uses, sorted.
+
+        They are left alone: copies that a sync tool made, what somebody put there, links.
+        """
+        return self._home.foreign()
+
+    def _holds_a_record(self, conversation: str) -> bool:
+        log = self._home.log(conversation)
+        try:
+            with files.Descriptor(log.data, os.O_RDONLY) as file:
+                first = os.pread(file.number, lines.BLOCK, 0)
+            if b"\n" in first.lstrip() and not os.path.lexists(log.plan):
+                return True
+            return self.read_end(conversation) > 0
+        except (FileNotFoundError, StoreLink):
+            return False
+        except (OSError, StoreFailure):
             return True
 
     def looks(self) -> dict[str, str]:

@@ -172,6 +172,8 @@ class Log:
             complete,
             erased_from=self._erasures != "",
             mentions=self._mentions(),
+            finder=found.finder,
+            lock=lambda: self.lock,
         )
         return late, found.last
 

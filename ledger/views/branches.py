@@ -54,14 +54,8 @@ def merge_base(tree: Tree, a: str, b: str) -> str | None:
 
     A turn is on its own branch. Raises: turn-unknown.
     """
-    left, right = tree.node(a), tree.node(b)
-    while left is not right:
-        deeper = left if left.depth >= right.depth else right
-        if deeper.parent is None:
-            return None
-        above = tree.nodes[deeper.parent]
-        left, right = (above, right) if deeper is left else (left, above)
-    return left.id
+    met = tree.met(tree.node(a), tree.node(b))
+    return met.id if met is not None else None
 
 
 def meeting(tree: Tree, turns: Iterable[str]) -> str | None:

@@ -7,7 +7,8 @@ question: the history becomes a whole one then, in place, and answers as it woul
 What is known of a turn that was sent behind the place is all there is, since all that is said of a turn follows its
 first record; but for its parent, if that is not known, and for what is counted from the beginning (`ordinal`, `depth`,
 `versions`). How it works: what is not known is not there. An attribute that is missing, a turn or program that is not
-found, makes the history whole, and is looked for again.
+found, is looked for by a finder, if the log has one: it gives the few records that tell. Where it cannot, the
+history becomes whole, and the question is asked again of that.
 
 Taken for granted, until it is whole: that no turn is recorded again under an id that stands before the place (a whole
 history keeps the first), and that a program's record stands before the turns that it made.
@@ -17,7 +18,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol, TypeVar
 
 from ledger.records import kinds
 from ledger.views.history import FOLDS, Fold, History
@@ -30,6 +32,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
 
 _TOMBSTONE = b'"erased":true'
 """What stands in a line that was erased."""
+
+_FEW_FOUND, _SHARE_FOUND = 64, 64
+"""How often a finder is asked at most: so often, or once for so many records that reading everything would read."""
 
 _OF_THE_WHOLE = frozenset(
     {
@@ -47,13 +52,47 @@ _OF_THE_WHOLE = frozenset(
 """What is not there before a history is whole; the head, as long as what is known does not tell it."""
 
 
+class Finds(Protocol):
+    """What finds records that stand before a place of a log. Every answer may be None: it cannot tell."""
+
+    def turn(self, turn: str) -> list[kinds.Recorded] | None:
+        """Return what is recorded of a turn, its first record first; nothing: there is no such turn."""
+        ...
+
+    def children(self, turn: str) -> list[str] | None:
+        """Return the turns that continue a turn, in log order."""
+        ...
+
+    def request(self, request_id: str) -> list[str] | None:
+        """Return the turns that were sent under a request id, in log order."""
+        ...
+
+    def program(self, version: str) -> list[kinds.Program] | None:
+        """Return the records of a program, the first one first."""
+        ...
+
+    def head(self) -> list[kinds.Recorded] | None:
+        """Return the last turn's first record, and what moved the head since."""
+        ...
+
+    @property
+    def erased(self) -> bool:
+        """Whether something was erased."""
+        ...
+
+    def meeting(self, a: str, b: str) -> list[str] | None:
+        """Return the nearest turn on the branches of two turns that are there; nothing: there is none."""
+        ...
+
+
 class LateHistory(History):
     """A history known from a place on. It becomes a `History` when it is asked for what stands before.
 
     Args: before: how many records stand before the first that will be folded. beginning: records of the log's
     beginning: their programs are known. complete: reads the log from its start, and has `become` make this whole.
     erased_from: whether turns were taken out, so that what a turn says it was shown may be more than there is now.
-    mentions: says whether bytes stand anywhere in the log.
+    mentions: says whether bytes stand anywhere in the log. finder: finds records before the place. lock: gives
+    what is held meanwhile, since others may fold.
     """
 
     def __init__(
@@ -65,21 +104,40 @@ class LateHistory(History):
         *,
         erased_from: bool = False,
         mentions: Callable[[bytes], bool] | None = None,
+        finder: Finds | None = None,
+        lock: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         super().__init__(conversation)
+        self.is_late = True
+        """Whether it did not become whole yet."""
         self._mentions = mentions
-        if erased_from or mentions is None:
+        self.lock = lock
+        self.finder = finder
+        self.before = self.position = before
+        self._left = max(_FEW_FOUND, before // _SHARE_FOUND)
+        """How many turns are looked for before reading everything is the better way."""
+        self.orphans: dict[str, list[tuple[kinds.Recorded, int]]] = {}
+        """Records of turns that are not known, in log order, with their places."""
+        self.continued: dict[str, list[str]] = {}
+        """The turns that are known and continue one that stands before the place."""
+        self.with_children: set[str] = set()
+        """The turns before the place that know which turns continue them."""
+        self.requested: dict[str, str] = {}
+        """The first turn that is known of each request id."""
+        self.moves: list[kinds.Head | kinds.Entry] = []
+        """What may have moved the head since it was known, which the turns that are known do not tell."""
+        self.headed: list[str | None] = []
+        """The head before those; empty: it stands before the place."""
+        if erased_from or (mentions is None and finder is None):
             self.takes_their_word = not erased_from
-        else:
-            del (
-                self.takes_their_word
-            )  # A log that was copied may hold what was erased elsewhere: it is looked for.
-        self.position = before
-        self.nodes = _Known(self, "nodes")
-        self.programs = _Known(self, "programs")
+        else:  # A log that was copied may hold what was erased elsewhere: it is looked for.
+            del self.takes_their_word
+        self.nodes = _Known(self, "nodes", self._found_turn)
+        self.programs = _Known(self, "programs", self._found_program)
         self.complete = complete
         """Reads what stands before. Raises: store-gone: the log was made anew since; and as the store's `read`."""
         self.meets_damage = False
+        self.meets_tombstone = False
         for name in _OF_THE_WHOLE:
             delattr(self, name)
         for record in beginning:
@@ -87,11 +145,13 @@ class LateHistory(History):
                 self.programs.setdefault(record.version, record)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "takes_their_word" and self._mentions is not None:
-            self.takes_their_word = not self._mentions(_TOMBSTONE)
+        if name == "takes_their_word" and "_mentions" in vars(self):
+            self.takes_their_word = not self._has_tombstones()
             return self.takes_their_word
         if name not in _OF_THE_WHOLE:
             raise AttributeError(name)
+        if name == "head" and self._finds_head():
+            return self.head
         _complete(self)
         return getattr(self, name)
 
@@ -106,6 +166,8 @@ class LateHistory(History):
                 node.become(whole.nodes[turn])
                 whole.nodes[turn] = node
         vars(self).update(vars(whole))
+        self.is_late, self.finder = False, None
+        self.orphans, self.continued, self.requested = {}, {}, {}
         self.__class__ = History  # type: ignore[assignment]
 
     @property
@@ -115,6 +177,9 @@ class LateHistory(History):
 
     def request(self, request_id: str) -> str | None:
         """Return the first turn that was sent under a request id."""
+        found = self._asked(lambda finder: finder.request(request_id))
+        if found is not None:
+            return found[0] if found else self.requested.get(request_id)
         return super().request(request_id) if self._may_name(request_id) else None
 
     def has_program(self, version: str) -> bool:
@@ -122,7 +187,28 @@ class LateHistory(History):
         made_by = {node.record.program for node in dict.values(self.nodes)}
         if version in made_by or dict.__contains__(self.programs, version):
             return True
+        if self.finder is not None:
+            return version in self.programs
         return self._may_name(version) and super().has_program(version)
+
+    def met(self, left: Node, right: Node) -> Node | None:
+        """Return the nearest turn on the branches of two."""
+        while left is not right and max(left.seq, right.seq) > self.before:
+            if left.seq < right.seq:
+                left, right = right, left
+            if left.parent is None:
+                return None
+            left = self.nodes[left.parent]
+        if left is right:
+            return left
+        if not self.is_late:  # It became whole on the way.
+            return History.met(self, left, right)
+        a, b = left.id, right.id
+        found = self._asked(lambda finder: finder.meeting(a, b))
+        if found is None:
+            _complete(self)
+            return History.met(self, left, right)
+        return self.nodes[found[0]] if found else None
 
     def _may_name(self, text: str) -> bool:
         """Say whether a log may hold a text. Its bytes are looked through, which is quicker than reading it."""
@@ -132,6 +218,96 @@ class LateHistory(History):
 
     def _folds(self) -> Mapping[type, Fold]:
         return _FOLDS
+
+    # -- what a finder finds
+
+    def _asked(self, ask: Callable[[Finds], V | None]) -> V | None:
+        """Return what the finder answers; None: there is none, it cannot tell, or it was asked often enough."""
+        if self.finder is None or self._left <= 0:
+            return None
+        self._left -= 1
+        return ask(self.finder)
+
+    def _has_tombstones(self) -> bool:
+        if self.finder is not None:
+            return self.finder.erased or self.meets_tombstone
+        return self._mentions is None or self._mentions(_TOMBSTONE)
+
+    def _found_turn(self, turn: str) -> list[Node] | None:
+        """Return a turn's node; nothing: there is no such turn; None: only the whole log tells."""
+        records = self._asked(lambda finder: finder.turn(turn))
+        if not records:
+            return None if records is None else []
+        first, *more = records
+        if not isinstance(first, kinds.Turn):
+            return None
+        node = LateNode(first, first.seq, self)
+        alone = History(self.conversation)  # Nobody sees it before it is whole.
+        alone.nodes[turn] = node
+        for record, seq in [*((r, r.seq) for r in more), *self.orphans.pop(turn, ())]:
+            fold = FOLDS.get(type(record))
+            if fold is not None:
+                fold(alone, record, seq)
+        del node.children
+        return [node]
+
+    def finds_of(self, node: LateNode, name: str) -> bool:
+        """Find out what a turn lacks, if a finder tells. Says whether."""
+        if self.finder is None or name not in ("parent", "children"):
+            return False
+        with self.lock():
+            if name == "parent":
+                parent = self.nodes.get(node.record.parent or "")
+                if self.is_late:
+                    is_one = parent is not None and parent.seq < node.seq
+                    node.parent = node.record.parent if is_one else None
+                return True
+            found = self._asked(lambda finder: finder.children(node.id))
+            if found is not None:
+                node.children = [*dict.fromkeys(found), *self.continued.pop(node.id, ())]
+                self.with_children.add(node.id)
+            return found is not None
+
+    def _found_program(self, version: str) -> list[kinds.Program] | None:
+        return self._asked(lambda finder: finder.program(version))
+
+    def _finds_head(self) -> bool:
+        """Find out where the head is, if a finder tells. Says whether."""
+        with self.lock():
+            if "head" in vars(self):
+                return True
+            moves: list[Any] = list(self.moves)
+            head: str | None = None
+            if self.headed:
+                head = self.headed[0]
+            else:
+                found = self._asked(lambda finder: finder.head())
+                if found is None:
+                    return False
+                if found and isinstance(found[0], kinds.Turn):
+                    head = found[0].turn
+                moves = [*found, *moves]
+            for move in moves:
+                if isinstance(move, kinds.Turn):
+                    continue
+                node = self.nodes.get(move.turn) if move.turn is not None else None
+                if move.turn is None or (node is not None and node.seq < move.seq):
+                    head = move.turn if isinstance(move, kinds.Head) else None
+            if self.is_late:
+                self.head, self.headed, self.moves = head, [], []
+            return True
+
+    def lacks_head(self, move: kinds.Head | kinds.Entry) -> None:
+        """Take in what moved the head to, or at, a turn that is not known: it may be one, or none."""
+        if "head" in vars(self):
+            self.headed = [vars(self).pop("head")]
+        self.moves.append(move)
+
+    def has_head(self, turn: str | None) -> None:
+        """Take in where the head is."""
+        self.head = turn
+        if self.moves:
+            self.headed, self.moves = [], []
 
 
 def _complete(history: History) -> None:
@@ -143,9 +319,11 @@ def _complete(history: History) -> None:
 class _Known(dict[str, V]):
     """What is known by name, before a history is whole. What is asked for and not here makes it so."""
 
-    def __init__(self, history: LateHistory, name: str) -> None:
+    def __init__(
+        self, history: LateHistory, name: str, find: Callable[[str], list[Any] | None]
+    ) -> None:
         super().__init__()
-        self._history, self._name = history, name
+        self._history, self._name, self._find = history, name, find
 
     @property
     def _all(self) -> dict[str, V]:
@@ -154,14 +332,39 @@ class _Known(dict[str, V]):
         return found
 
     def __missing__(self, key: str) -> V:
-        return self._all[key]
+        found = self._found(key)
+        if found is None:
+            return self._all[key]
+        if not found:
+            raise KeyError(key)
+        return found[0]
+
+    def _found(self, key: object) -> list[V] | None:
+        """Return what has a name, found; nothing: nothing has it; None: only the whole tells."""
+        with self._history.lock():
+            if not self._history.is_late or not isinstance(key, str):
+                return None
+            if super().__contains__(key):
+                return [super().__getitem__(key)]
+            found = self._find(key)
+            if found:
+                self[key] = found[0]
+            return found
 
     def __contains__(self, key: object) -> bool:
-        return super().__contains__(key) or key in self._all
+        if super().__contains__(key):
+            return True
+        found = self._found(key)
+        return key in self._all if found is None else bool(found)
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return what has a name, or the default."""
-        return self[key] if super().__contains__(key) else self._all.get(key, default)
+        if super().__contains__(key):
+            return self[key]
+        found = self._found(key)
+        if found is None:
+            return self._all.get(key, default)
+        return found[0] if found else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
@@ -183,62 +386,108 @@ class _Known(dict[str, V]):
 
 
 class LateNode(Node):
-    """A turn of a late history. It lacks what is counted from the beginning, and a parent that is not known."""
+    """A turn of a late history. It lacks what is counted from the beginning, and a parent that is not known; one
+    that was found, also the turns that continue it."""
 
     __slots__ = ()
 
     def __init__(self, record: kinds.Turn, seq: int, history: LateHistory) -> None:
         self._begin(record, seq)
         self.history = history
-        if record.parent is None or dict.__contains__(history.nodes, record.parent):
+        parent = history.found(record.parent) if record.parent is not None else None
+        if record.parent is None or (parent is not None and parent.seq < seq):
             self.parent = record.parent
 
     def __getattr__(self, name: str) -> Any:
         if name not in Node.__slots__:
             raise AttributeError(name)
-        _complete(self.history)
-        if isinstance(self, LateNode):  # The log has it no more.
-            raise AttributeError(name)
-        return getattr(self, name)
+        history = self.history
+        if not history.is_late or not history.finds_of(self, name):
+            _complete(history)
+        return object.__getattribute__(self, name)  # Missing still: the log has it no more.
 
 
 # -- the fold, where it differs ------------------------------------------------------------------------
 
 
 def _turn(tree: LateHistory, record: kinds.Turn, seq: int) -> None:
+    tree.meets_tombstone = tree.meets_tombstone or record.erased
     if tree.found(record.turn) is not None:
         return
-    parent = tree.found(record.parent) if record.parent is not None else None
+    if record.parent is not None:
+        parent = tree.found(record.parent)
+        if parent is not None and (parent.seq > tree.before or parent.id in tree.with_children):
+            parent.children = [*parent.children, record.turn]
+        else:
+            tree.continued.setdefault(record.parent, []).append(record.turn)
     tree.nodes[record.turn] = LateNode(record, seq, tree)
-    if parent is not None:
-        parent.children = [*parent.children, record.turn]
-    tree.head = record.turn
+    if record.request_id is not None:
+        tree.requested.setdefault(record.request_id, record.turn)
+    tree.has_head(record.turn)
+
+
+def _ended(tree: LateHistory, record: kinds.Ended, _seq: int) -> None:
+    tree.meets_tombstone = tree.meets_tombstone or record.erased
+    node = tree.found(record.turn)
+    if node is None or node.ended is not None:
+        return
+    node.ended = record
+    tree.proven.clear()
+
+
+def _or_kept(fold: Fold) -> Fold:
+    """Return a fold that keeps the records of a turn that is not known, until it is found."""
+
+    def kept(tree: LateHistory, record: Any, seq: int) -> None:
+        if tree.found(record.turn) is None and tree.finder is not None:
+            tree.orphans.setdefault(record.turn, []).append((record, seq))
+        else:
+            fold(tree, record, seq)
+
+    return kept
 
 
 def _head(tree: LateHistory, record: kinds.Head, _seq: int) -> None:
     if tree.found(record.turn) is not None:
-        tree.head = record.turn
+        tree.has_head(record.turn)
     else:
-        vars(tree).pop("head", None)  # That may be a turn, or none.
+        tree.lacks_head(record)  # That may be a turn, or none.
 
 
 def _entry(tree: LateHistory, record: kinds.Entry, _seq: int) -> None:
     if (record.plugin, record.entry) != CLEARED:
         return
     if record.turn is None or tree.found(record.turn) is not None:
-        tree.head = None
+        tree.has_head(None)
     else:
-        vars(tree).pop("head", None)
+        tree.lacks_head(record)
+
+
+def _other(tree: LateHistory, record: kinds.Other, _seq: int) -> None:
+    tree.meets_tombstone = tree.meets_tombstone or record.kind == "erased"
 
 
 def _unreadable(tree: LateHistory, _record: kinds.Unreadable, _seq: int) -> None:
     tree.meets_damage = True
 
 
+_OF_A_TURN = (
+    kinds.Lease,
+    kinds.Waiting,
+    kinds.Approval,
+    kinds.Tool,
+    kinds.Reply,
+    kinds.Call,
+    kinds.Stop,
+)
+
 _FOLDS: dict[type, Fold] = {
     **FOLDS,
+    **{kind: _or_kept(FOLDS[kind]) for kind in _OF_A_TURN},
     kinds.Turn: _turn,
+    kinds.Ended: _or_kept(_ended),
     kinds.Head: _head,
     kinds.Entry: _entry,
+    kinds.Other: _other,
     kinds.Unreadable: _unreadable,
 }

@@ -213,6 +213,16 @@ class Tree:
         except (KeyError, TypeError):
             raise TurnUnknown(conversation=self.conversation, turn=str(turn)) from None
 
+    def met(self, left: Node, right: Node) -> Node | None:
+        """Return the nearest turn on the branches of two; None when their roots differ."""
+        while left is not right:
+            deeper = left if left.depth >= right.depth else right
+            if deeper.parent is None:
+                return None
+            above = self.nodes[deeper.parent]
+            left, right = (above, right) if deeper is left else (left, above)
+        return left
+
     def upward(self, turn: str | None) -> Iterator[Node]:
         """Yield a turn, its parent, and so on to the root."""
         while turn is not None:

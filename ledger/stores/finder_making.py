@@ -1,0 +1,442 @@
+"""Finders made, kept up, and removed; what a finder is: `finders`.
+
+Whoever appends writes a part of what was appended since the last one, once that is `SPAN` long, after the append;
+whoever had to read a long log whole writes the parts that are not there. Parts are written once, and not flushed:
+after a fall of the machine the checksums tell. Some that follow each other are joined into one, up to a size.
+
+A part gets its name under the append lock, and only if the folder of the parts is as it was before its lines were
+read; who erases, repairs, replaces or deletes a log holds that lock, and removes that folder first. So all parts that
+are there are of the log as it is.
+
+Nothing here is needed: where it fails (a folder that may only be read, a full disk), there is no finder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from contextlib import suppress
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+from ledger.records import codec, kinds
+from ledger.stores import files, finder_parts, handout, lines, locks
+from ledger.stores.files import Descriptor
+from ledger.stores.finder_parts import Damaged, Part, Row, Stretch
+from ledger.stores.finders import FAILURES, Finder, follows, named, read_part
+from ledger.stores.home import Home
+from ledger.stores.reading import Log
+
+FOLDER = "finders"
+SPAN = 1 << 17
+"""How many bytes are appended before a part is written of them."""
+BEHIND = 1 << 22
+"""How many bytes a finder may be behind its log to be of use."""
+CAUGHT_UP = 2 * SPAN
+"""How many bytes it may be behind for the first append of a process to add them: more wait for who reads the whole."""
+KEPT_OUT = 32
+"""How many of the last records no part covers: they are read anyhow."""
+KEPT_OUT_BYTES = 1 << 16
+"""The same in bytes, where records are large."""
+LARGEST = 1 << 27
+"""How many bytes of a log a part covers at most, or little more: one that is written while the whole is read, or to
+which others were joined. Each question asks each part."""
+JOINED = 4
+"""How many parts become one."""
+
+_REMEMBERED = 4096
+"""Of how many logs it is remembered when a part is due."""
+_MOST_ENDS = 4096
+"""How many lines are looked at for one where a part may end."""
+_NAME = re.compile(r"([0-9a-f]{1,15})-([0-9a-f]{1,15})")
+_TOMBSTONE = b'"erased":true'
+_CLEARED = ("ledger", "cleared")
+"""The entries that move the head before the first turn (`views.nodes.CLEARED`)."""
+
+
+class Found(NamedTuple):
+    """A finder, and what is known of the log where it ends."""
+
+    finder: Finder
+    known: lines.Known
+
+
+class Finders:
+    """The finders of a folder store."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._due: dict[str, int] = {}
+        """At which size of a log its finder is looked at next."""
+        self._wanted: set[str] = set()
+        """The conversations of which there is no finder, or none to be believed, and one would have helped."""
+
+    # -- found
+
+    def find(self, log: Log, file: Descriptor) -> Found | None:
+        """Return a log's finder, if it is one of the log as it is; None: there is none that is of use."""
+        if os.path.lexists(log.plan):
+            return None
+        try:
+            names = self._cover(log)
+            if names:
+                found = self._compared(log, file, names)
+                if file.found.st_size - found.known.end <= BEHIND:
+                    return found
+                self.want(log.conversation)
+        except FAILURES:
+            self.want(log.conversation)
+        return None
+
+    def _compared(self, log: Log, file: Descriptor, names: list[str]) -> Found:
+        """Return a log's finder. Raises: one of `FAILURES`: it is not to be believed."""
+        finder = Finder(log, file, self._place(log), names, lambda: self._distrust(log))
+        source, end = lines.FileSource(file, log.files), finder.end
+        guard = lines.guard_before(source, end.end)
+        seal = codec.find_seal(guard[:-1]) if guard.endswith(b"\n") else None
+        if seal is None or (seal.seq, seal.chain) != (end.records, end.chain):
+            raise Damaged("the log is another")
+        known = lines.Known(
+            identity=source.identity,
+            changed_ns=source.changed_ns,
+            scanner=codec.Scanner(seal.chain, offset=end.end, count=seal.seq, after=seal),
+            guard=guard,
+            head=lines.head_of(source),
+            counted=False,
+            newer=False,
+        )
+        return Found(finder, known)
+
+    def _distrust(self, log: Log) -> None:
+        self.want(log.conversation)
+        with locks.held_now(log.lock) as alone, suppress(*FAILURES):
+            if alone:
+                self.remove(log)
+
+    def _place(self, log: Log) -> str:
+        return os.path.join(self._home.folder, FOLDER, log.conversation)
+
+    def _cover(self, log: Log) -> list[str]:
+        """Return the names of the parts that follow each other from the start, the longest of those that might."""
+        best: dict[int, int] = {}
+        with suppress(FileNotFoundError):
+            for found in map(_NAME.fullmatch, os.listdir(self._place(log))):
+                if found is not None:
+                    start, end = int(found[1], 16), int(found[2], 16)
+                    best[start] = max(end, best.get(start, 0))
+        names, at = [], 0
+        while best.get(at, 0) > at:
+            names.append(f"{at:x}-{best[at]:x}")
+            at = best[at]
+        return names
+
+    # -- made
+
+    def want(self, conversation: str) -> None:
+        """Have who reads the whole log next make its finder with it."""
+        self._wanted.add(conversation)
+
+    def wants(self, conversation: str) -> bool:
+        """Say whether who reads the whole log is to make its finder with it."""
+        return conversation in self._wanted
+
+    def maker(self, log: Log) -> Maker | None:
+        """Return what takes in a log that is read from its start, and writes the parts that are not there."""
+        try:
+            with Descriptor(log.data, os.O_RDONLY) as file:
+                try:
+                    return Maker(self, log, file, self.finder(log, file))
+                except FAILURES:
+                    self._distrust(log)
+                    return Maker(self, log, file, None)
+        except FAILURES:
+            return None
+        finally:
+            self._wanted.discard(log.conversation)
+
+    def finder(self, log: Log, file: Descriptor) -> Finder | None:
+        """Return a log's finder, however far it is behind; None: there is none. Raises: one of `FAILURES`."""
+        names = self._cover(log)
+        return self._compared(log, file, names).finder if names else None
+
+    def grown(self, conversation: str, known: lines.Known | None) -> None:
+        """Take note that a log was appended to, and what is known of it now: a part may be due. Raises: nothing."""
+        if known is None or known.end < self._due.get(conversation, SPAN):
+            return
+        log, size = self._home.log(conversation), known.end
+        try:
+            names = self._cover(log)
+            end = _bounds(names[-1])[1] if names else 0
+            behind = size - end
+            is_new = conversation not in self._due
+            if len(self._due) >= _REMEMBERED:
+                self._due = {}
+            self._due[conversation] = (end if behind < SPAN else size) + SPAN
+            if behind >= SPAN and not (is_new and behind > CAUGHT_UP):
+                self._extend(log, names)
+        except FAILURES:
+            pass
+
+    def _extend(self, log: Log, names: list[str]) -> None:
+        with Descriptor(log.data, os.O_RDONLY) as file:
+            found = self._compared(log, file, names) if names else None
+            maker = Maker(self, log, file, found.finder if found is not None else None)
+            start = found.known.scanner.onward() if found is not None else None
+            source = lines.FileSource(file, log.files)
+            reader = lines.Reader(source, start or codec.Scanner(log.first_chain))
+            for piece in reader.whole_lines():
+                maker.structs(piece, 0)
+            maker.finish()
+
+    def look(self, log: Log) -> str:
+        """Return what is another text when the log is another, or a finder of it was removed or added to since.
+
+        Raises: OSError, store errors; Damaged: nothing is to be added now, since something is being erased.
+        """
+        if os.path.lexists(log.plan):
+            raise Damaged("the log is being erased from")
+        place = self._place(log)
+        files.check_trusted(place)
+        if not os.path.isdir(place):
+            self._home.calls.make_folder(place)
+        there = os.stat(place, follow_symlinks=False)
+        inode = os.stat(log.data, follow_symlinks=False).st_ino
+        return f"{inode} {there.st_ino} {there.st_ctime_ns}"
+
+    def put(self, log: Log, stretch: Stretch, data: bytes, look: str) -> str:
+        """Give a part its name, and remove those that it stands for. Returns: how it looks now.
+
+        Args: look: how it looked before its lines were read. Raises: as `look`; Damaged: it looks otherwise now, or
+        somebody appends in this moment.
+        """
+        place = self._place(log)
+        with locks.held_now(log.lock) as alone:
+            if not alone or self.look(log) != look:
+                raise Damaged("others were faster")
+            new = os.path.join(place, f"new-{secrets.token_hex(8)}")
+            try:
+                with Descriptor(new, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
+                    files.write_at(file, log.files, data, 0)
+                log.files.replace(new, os.path.join(place, named(stretch)))
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(new)
+                raise
+            for other in set(os.listdir(place)) - set(self._cover(log)):
+                os.unlink(os.path.join(place, other))
+            return self.look(log)
+
+    def join(self, log: Log, look: str) -> None:
+        """Make one part of several, as long as the last ones are of like size. Raises: as `put`."""
+        while True:
+            last = self._cover(log)[-JOINED:]
+            levels = [_level(*_bounds(name)) for name in last]
+            size = _bounds(last[-1])[1] - _bounds(last[0])[0] if last else 0
+            if len(last) < JOINED or max(levels) > levels[-1] or size > LARGEST:
+                return
+            read = [self._read(log, name) for name in last]
+            for before, after in pairwise(read):
+                if not follows(before[0], after[0]):
+                    raise Damaged("its parts do not follow each other")
+            look = self.put(log, *finder_parts.joined(read), look)
+
+    def _read(self, log: Log, name: str) -> tuple[Stretch, list[bytes], bytes]:
+        path = os.path.join(self._place(log), name)
+
+        def read(offset: int, length: int) -> bytes:
+            return read_part(log, path, offset, length)
+
+        part = Part(read)
+        return part.stretch, *part.everything(read)
+
+    # -- removed
+
+    def remove(self, log: Log) -> None:
+        """Remove a log's finder, durably. The append lock is held. Raises: store-io, store-link and the like."""
+        place = self._place(log)
+        self._due.pop(log.conversation, None)
+        if not os.path.lexists(place):
+            return
+        files.check_trusted(place)
+        with files.naming(place):
+            for name in os.listdir(place):
+                log.files.remove(os.path.join(place, name))
+            log.files.flush_folder(place)
+            os.rmdir(place)
+
+    def forget(self) -> None:
+        """Forget what is remembered."""
+        self._due, self._wanted = {}, set()
+
+
+class _Noted(NamedTuple):
+    """How far a maker was after a line."""
+
+    end: int
+    records: int
+    entries: int
+    turns: int
+    erased: int
+
+
+class Maker:
+    """Takes in the lines of a log from its start, or from where a finder ends, and writes parts of them.
+
+    It gives up where a line does not stand in the place that its seal names, and where another was faster.
+    Args: file: the log, open. finder: what is there already.
+    """
+
+    def __init__(self, finders: Finders, log: Log, file: Descriptor, finder: Finder | None) -> None:
+        self._finders, self._log, self._finder = finders, log, finder
+        self._inode = file.found.st_ino
+        self._look = finders.look(log)
+        first = Stretch(self._inode, 0, 0, 0, 0, 0, 0, 0, 0, b"", log.first_chain)
+        self._before = finder.end if finder is not None else first
+        """Where the next part begins: the end of this one."""
+        self._entries: list[bytes] = []
+        self._rows: list[Row] = []
+        self._ordinals: dict[str, int] = {}
+        """Of the turns that have a row here."""
+        self._noted: list[_Noted] = []
+        self._given_up = False
+        self._erased = self._before.erased
+
+    def structs(self, piece: handout.Settled, after: int) -> list[kinds.Recorded]:
+        """Return the records of lines, as `handout.structs` does, and take note of them."""
+        records = handout.structs(piece, after)
+        if not self._given_up:
+            try:
+                self._take(piece, records)
+            except FAILURES:
+                self._given_up = True
+        return records
+
+    def _take(self, piece: handout.Settled, records: list[kinds.Recorded]) -> None:
+        erased = _TOMBSTONE in piece.data
+        count = self._noted[-1].records if self._noted else self._before.records
+        for line, record in zip(piece.lines, records, strict=True):
+            if line.seq <= count and not self._noted:
+                continue  # The finder has it.
+            count += 1
+            if line.seq != count or (line.written or count) != count:
+                self._given_up = True
+                return
+            if erased and _TOMBSTONE in piece.data[line.start - piece.base : line.end - piece.base]:
+                self._erased += 1
+            self._note(record, line.start)
+            turns = self._before.turns + len(self._rows)
+            end = _Noted(line.end + 1, count, len(self._entries), turns, self._erased)
+            self._noted.append(end)
+        if self._noted and self._noted[-1].end - self._before.end > LARGEST + KEPT_OUT_BYTES:
+            self._write_on()
+
+    def _note(self, record: kinds.Recorded, offset: int) -> None:
+        entry, entries = finder_parts.entry, self._entries
+        if isinstance(record, kinds.Turn):
+            self._note_turn(record, offset)
+        elif isinstance(record, kinds.Program):
+            entries.append(entry(finder_parts.PROGRAM, record.version, offset))
+        elif isinstance(record, kinds.Head):
+            entries.append(entry(finder_parts.MOVE, "", offset))
+        elif isinstance(record, kinds.Entry):
+            if (record.plugin, record.entry) == _CLEARED:
+                entries.append(entry(finder_parts.MOVE, "", offset))
+        elif not isinstance(record, kinds.Other | kinds.Unreadable):
+            entries.append(entry(finder_parts.ABOUT, record.turn, offset))
+
+    def _note_turn(self, record: kinds.Turn, offset: int) -> None:
+        if record.turn in self._ordinals:
+            return
+        ordinal = self._before.turns + len(self._rows) + 1
+        parent = 0
+        if record.parent is not None:
+            parent = self._ordinals.get(record.parent, 0)
+            if not parent and self._finder is not None:
+                parent = self._finder.ordinal(record.parent)
+        self._rows.append(finder_parts.row(offset, ordinal, parent, self._row))
+        self._ordinals[record.turn] = ordinal
+        entry = finder_parts.entry
+        self._entries.append(entry(finder_parts.TURN, record.turn, ordinal))
+        if parent and record.parent is not None:
+            self._entries.append(entry(finder_parts.CHILD, record.parent, offset))
+        if record.request_id is not None:
+            self._entries.append(entry(finder_parts.REQUEST, record.request_id, offset))
+
+    def _row(self, ordinal: int) -> Row:
+        own = ordinal - self._before.turns
+        if own > 0 or self._finder is None:
+            return self._rows[own - 1]
+        return self._finder.row(ordinal)
+
+    def finish(self) -> None:
+        """Write a part of what was taken in last. Raises: nothing."""
+        with suppress(*FAILURES):
+            if not self._given_up and self._write() is not None:
+                self._finders.join(self._log, self._look)
+
+    def _write_on(self) -> None:
+        """Write a part, and go on behind it; give up if there is none to be written by now."""
+        stretch = self._write()
+        self._given_up = stretch is None
+        if stretch is None:
+            return
+        with Descriptor(self._log.data, os.O_RDONLY) as file:
+            self._finder = self._finders.finder(self._log, file)
+        del self._rows[: stretch.turns - stretch.turns_before], self._entries[: stretch.entries]
+        self._noted = [
+            noted._replace(entries=noted.entries - stretch.entries)
+            for noted in self._noted
+            if noted.end > stretch.end
+        ]
+        self._ordinals = {turn: n for turn, n in self._ordinals.items() if n > stretch.turns}
+        self._before = stretch
+
+    def _write(self) -> Stretch | None:
+        """Write a part, up to the last place before what is kept out where a part may end. Returns: what it covers."""
+        found = self._last_end()
+        before = self._before
+        if found is None or found[0].end - before.end < SPAN // 2:
+            return None
+        at, chain = found
+        stretch = Stretch(
+            inode=self._inode,
+            start=before.end,
+            end=at.end,
+            records_before=before.records,
+            records=at.records,
+            turns_before=before.turns,
+            turns=at.turns,
+            erased=at.erased,
+            entries=at.entries,
+            chain_before=before.chain,
+            chain=chain,
+        )
+        rows = b"".join(map(finder_parts.packed, self._rows[: at.turns - before.turns]))
+        data = finder_parts.encode(stretch, self._entries[: at.entries], rows)
+        self._look = self._finders.put(self._log, stretch, data, self._look)
+        return stretch
+
+    def _last_end(self) -> tuple[_Noted, bytes] | None:
+        """Return the last place where a part may end, and what the seal before it says."""
+        noted = self._noted
+        last = noted[-1].end if noted else 0
+        kept_out = sum(last - at.end < KEPT_OUT_BYTES for at in noted[-KEPT_OUT:])
+        with Descriptor(self._log.data, os.O_RDONLY) as file:
+            source = lines.FileSource(file, self._log.files)
+            for at in islice(reversed(noted), kept_out, kept_out + _MOST_ENDS):
+                guard = lines.guard_before(source, at.end)
+                seal = codec.find_seal(guard[:-1]) if guard.endswith(b"\n") else None
+                if seal is not None and seal.i == seal.n and seal.seq == at.records and seal.salt:
+                    return at, seal.chain
+        return None
+
+
+def _bounds(name: str) -> tuple[int, int]:
+    start, _, end = name.partition("-")
+    return int(start, 16), int(end, 16)
+
+
+def _level(start: int, end: int) -> int:
+    """Return of which size a part is; the next is `JOINED` times as large."""
+    return (max(1, (end - start) // SPAN).bit_length() - 1) // 2

@@ -1,0 +1,364 @@
+"""With a finder beside a log, every question is answered as without; a finder that is not right is not believed."""
+
+import itertools
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.errors import StoreLink
+from ledger.records import codec
+from ledger.stores import finder_making
+from ledger.stores.folder import FolderStore
+from ledger.turns.log import Log
+from ledger.views import History
+from ledger.views.late import LateHistory
+from ledger.views.nodes import CLEARED
+from tests.stores import support
+from tests.views import build
+from tests.views.test_history import snapshot
+from tests.views.test_late import QUESTIONS, answer
+
+
+@contextmanager
+def small(**limits):
+    """Parts of few bytes each, so that short logs have several."""
+    limits = {"SPAN": 2, "KEPT_OUT": 2, "LARGEST": 3000, **limits}
+    before = {name: getattr(finder_making, name) for name in limits}
+    for name, value in limits.items():
+        setattr(finder_making, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(finder_making, name, value)
+
+
+def store_at(folder) -> FolderStore:
+    return FolderStore(folder, calls=support.Unflushed())
+
+
+def parts(folder, conversation="c") -> list[Path]:
+    place = Path(folder) / "finders" / conversation
+    return sorted(place.iterdir()) if place.exists() else []
+
+
+def pieces_of(records, sizes, foreign=()):
+    """A log as it grows by appends of these many records, over and over; some of them are another writer's."""
+    data, start, pieces = b"", 0, []
+    scanner = codec.Scanner(codec.first_chain("c"))
+    for size in itertools.cycle(sizes):
+        if start >= len(records):
+            return pieces
+        some = records[start : start + size]
+        bodies = [msgspec.json.encode({k: v for k, v in r.items() if k != "seq"}) for r in some]
+        if len(pieces) in foreign:
+            text = b"".join(body + b"\n" for body in bodies)
+        else:
+            salts = (os.urandom(16) for _ in bodies)
+            text, _ = codec.seal(bodies, start, scanner.onward().covered, salts)
+        scanner.feed(text)
+        data, start = data + text, start + len(some)
+        pieces.append(data)
+    return pieces
+
+
+def written(folder, pieces, *, read=False):
+    """Write a log piece by piece, as if it was appended; its finder grows with it, or is made by who reads it."""
+    path = support.log_path(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    support.lock_path(folder).touch()
+    store = store_at(folder)
+    for data in pieces:
+        path.write_bytes(data)
+        if not read:
+            store.read_end("c")
+            store._finders.grown("c", store._known["c"])
+    if read:
+        store._finders.want("c")
+        store.scan("c")
+
+
+@st.composite
+def trees(draw):
+    """Logs of many turns, each sent once, with all that may be said of any turn at any time."""
+    said = [
+        lambda name: build.ended(name, draw(st.sampled_from(["done", "done", "failed"]))),
+        lambda name: build.lease(name, attempt=draw(st.integers(1, 3))),
+        lambda name: build.waiting(name, (build.question(),)),
+        lambda name: build.tool(name),
+        lambda name: build.new("head", turn=name),
+        lambda name: build.new("entry", plugin=CLEARED[0], entry=CLEARED[1], data=None, turn=name),
+        lambda name: build.new("entry", plugin=CLEARED[0], entry=CLEARED[1], data=None),
+        lambda name: build.new("entry", plugin="x", entry="title", data="t", turn=name),
+        lambda name: build.new("program", version=draw(st.sampled_from(["v1", "v2"]))),
+        lambda name: build.new("invented", turn=name),
+    ]
+    records, sent = [], []
+    for number in range(draw(st.integers(4, 14))):
+        near = [*sent[-2:], *sent[-2:], *sent, None, f"t{number + 1}"]
+        name, parent = f"t{number}", draw(st.sampled_from(near))
+        keys = draw(st.sampled_from([{}, {}, {"request_id": "r1"}, {"request_id": f"r{number}"}]))
+        if parent is not None:
+            keys = {**keys, "saw": [{"call": parent}], "saw_all": draw(st.booleans())}
+        records.append(build.turn(name, parent, **keys))
+        sent.append(name)
+        for _ in range(draw(st.integers(0, 3))):
+            about = draw(st.sampled_from([name, name, *sent, f"t{number + 2}"]))
+            records.append(draw(st.sampled_from([said[0], said[0], *said]))(about))
+    return records
+
+
+def sent_in(records):
+    return [
+        r["turn"] for r in records if r.get("kind") == "turn" and isinstance(r.get("turn"), str)
+    ]
+
+
+def are_sent_once(records):
+    sent = sent_in(records)
+    return len(set(sent)) == len(sent)
+
+
+def damaged(folder, other, how, data):
+    """Do something to the parts of a finder."""
+    found = parts(folder)
+    if not found:
+        return
+    part = data.draw(st.sampled_from(found))
+    text = part.read_bytes()
+    at = data.draw(st.integers(0, len(text) - 1))
+    if how == "flipped":
+        part.write_bytes(text[:at] + bytes([text[at] ^ 0x10]) + text[at + 1 :])
+    elif how == "cut":
+        part.write_bytes(text[:at])
+    elif how == "missing":
+        part.unlink()
+    elif how == "another log's":
+        for one in found:
+            one.unlink()
+        for one in parts(other):
+            shutil.copy(one, part.parent / one.name)
+    elif how == "another name":
+        part.rename(part.parent / data.draw(st.sampled_from(["0-1", "0-fffff", "5-9", "odd"])))
+
+
+DAMAGE = st.sampled_from(
+    ["none", "none", "none", "flipped", "cut", "missing", "another log's", "another name"]
+)
+
+
+@given(st.one_of(trees(), trees(), trees(), build.hostile_logs.filter(are_sent_once)), st.data())
+def test_everything_is_answered_as_without(records, data):
+    """Whatever is asked first, of whatever log, with whatever finder; also when more is appended in between."""
+    sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    foreign = data.draw(st.sampled_from([(), (), (3,), (2, 5)]))
+    pieces = pieces_of(records, sizes, foreign)
+    until = data.draw(st.integers(len(pieces) // 2, len(pieces)))
+    how = data.draw(DAMAGE)
+    ask, turn = (
+        QUESTIONS[data.draw(st.sampled_from(sorted(QUESTIONS)))],
+        data.draw(st.sampled_from([*sent_in(records), "nobody"])),
+    )
+    limits = data.draw(st.sampled_from([{}, {"LARGEST": 300, "KEPT_OUT_BYTES": 200}]))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as other,
+        small(**limits),
+    ):
+        written(folder, pieces[:until], read=data.draw(st.booleans()))
+        if how == "another log's":
+            written(other, pieces_of(records, sizes)[:until])
+        damaged(folder, other, how, data)
+        log = Log(store_at(folder), "c")
+        history = log.read()
+        got, wanted = answer(ask, history, turn), answer(ask, whole_of(folder), turn)
+        assert got == wanted
+
+        if until < len(pieces):
+            support.log_path(folder).write_bytes(pieces[-1])
+        history = log.read()
+        got, wanted = answer(ask, history, turn), answer(ask, whole_of(folder), turn)
+        assert got == wanted
+        assert snapshot(log.read()) == snapshot(whole_of(folder))
+
+
+def whole_of(folder) -> History:
+    return History.of(store_at(folder).scan("c"), conversation="c")
+
+
+# -- made, kept up, removed ------------------------------------------------------------------------
+
+
+LINE = [build.new("program", version="p"), *build.line(*(f"t{number}" for number in range(30)))]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a log of thirty turns, and its finder."""
+    with small():
+        written(tmp_path, pieces_of(LINE, [3]))
+        assert len(parts(tmp_path)) > 3
+        yield tmp_path
+
+
+class Reads(FolderStore):
+    """Counts how often a log was read from its start."""
+
+    whole = 0
+
+    def scan(self, conversation, after=0):
+        self.whole += not after
+        return super().scan(conversation, after)
+
+
+def test_what_a_finder_finds_needs_no_reading(folder):
+    """Turns far back, their state and their line, where any two meet, ids and programs that are there or not."""
+    store = Reads(folder, calls=support.Unflushed())
+    history = Log(store, "c").read()
+    assert history.head == "t29"
+    assert history.node("t3").parent == "t2"
+    assert history.node("t3").done
+    assert history.children("t3") == ["t4"]
+    assert history.latest("t27") == "t29"
+    assert history.merge_base("t2", "t29") == "t2"
+    assert history.request("nobody's") is None
+    assert "nobody" not in history
+    assert (history.has_program("p"), history.has_program("q")) == (True, False)
+    assert isinstance(history, LateHistory)
+    assert store.whole == 0
+
+
+def test_who_asks_far_and_wide_reads_the_whole(folder):
+    """A finder is asked so often, and no more: then everything is read at once."""
+    store = Reads(folder, calls=support.Unflushed())
+    history = Log(store, "c").read()
+    history._left = 5
+    assert history.turns == [f"t{number}" for number in range(30)]
+    assert store.whole == 1
+
+
+def test_a_finder_that_is_damaged_is_made_anew(folder):
+    """By who reads the whole log for it."""
+    for part in parts(folder):
+        part.write_bytes(part.read_bytes()[:-1] + b"?")
+    store = Reads(folder, calls=support.Unflushed())
+    assert Log(store, "c").read().node("t3").parent == "t2"
+    assert store.whole == 1
+
+    store = Reads(folder, calls=support.Unflushed())
+    assert Log(store, "c").read().node("t3").parent == "t2"
+    assert store.whole == 0
+
+
+def changes(store):
+    """What changes a log otherwise than by an append, by name."""
+    yield "erase", lambda: store.erase("c", "t3")
+    yield "repair", lambda: store.repair("c")
+    yield "grow", lambda: store.grow("c", store.raw("c"))
+    yield "delete", lambda: store.delete("c")
+
+
+@pytest.mark.parametrize("how", ["erase", "repair", "grow", "delete"])
+def test_what_changes_a_log_removes_its_finder(folder, how):
+    """And a part that was about to be written is not, since its lines were read before."""
+    shutil.rmtree(folder / "finders")
+    store = store_at(folder)
+    log = store._home.log("c")
+    maker = store._finders.maker(log)
+    late = Log(store_at(folder), "c")
+    late.read()
+    records = store._read("c", 0, maker.structs)
+    dict(changes(store))[how]()
+    maker.finish()
+
+    assert len(records) == len(LINE)
+    assert parts(folder) == []
+    assert snapshot(late.read()) == snapshot(whole_of(folder))
+
+
+def test_an_erased_turn_is_not_found_by_what_it_said(folder):
+    """Nor does a turn's word count then for what it was shown."""
+    store = store_at(folder)
+    records = [build.turn("asked", "t29", request_id="r1"), build.ended("asked")]
+    store.append("c", [*records, *build.line("x", "y", "z")])
+    store.append("c", build.line("u", "v", "w"))
+    assert parts(folder)
+    store.erase("c", "asked")
+    assert parts(folder) == []
+
+    store.append("c", build.line("more"))
+    assert parts(folder)
+    history = Log(store_at(folder), "c").read()
+    assert history.request("r1") is None
+    assert not history.takes_their_word
+
+
+def test_a_finder_that_cannot_be_written_is_none(tmp_path):
+    """Appending and reading go on."""
+    (tmp_path / "finders").write_text("in the way")
+    with small():
+        written(tmp_path, pieces_of(LINE, [3]))
+        store_at(tmp_path).append("c", build.line("more"))
+        assert Log(store_at(tmp_path), "c").read().head == "more"
+        written(tmp_path, pieces_of(LINE, [3]), read=True)
+
+
+def test_a_link_in_place_of_a_finder_is_not_followed(folder, tmp_path_factory):
+    """What it leads to is not written to, and not removed."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "precious").write_text("mine")
+    shutil.rmtree(folder / "finders" / "c")
+    (folder / "finders" / "c").symlink_to(elsewhere)
+    store = store_at(folder)
+    for turn in ("x", "y", "z"):
+        store.append("c", build.line(turn))
+    with pytest.raises(StoreLink):
+        store.erase("c", "t3")
+    assert [path.name for path in elsewhere.iterdir()] == ["precious"]
+
+
+def test_a_part_that_two_write_is_written_once(folder):
+    """Who comes second leaves it."""
+    log = store_at(folder)._home.log("c")
+    shutil.rmtree(folder / "finders")
+    makers = [store_at(folder)._finders.maker(log) for _ in range(2)]
+    for maker in makers:
+        store_at(folder)._read("c", 0, maker.structs)
+    for maker in makers:
+        maker.finish()
+    assert len(parts(folder)) == 1
+    assert Log(store_at(folder), "c").read().node("t3").parent == "t2"
+
+
+def test_parts_are_joined(tmp_path):
+    """Four become one, up to a size, so a long log has few; what was joined is gone."""
+    with small(LARGEST=1 << 20):
+        written(tmp_path, pieces_of(LINE, [1]))
+        assert len(parts(tmp_path)) < 10
+        history = Log(store_at(tmp_path), "c").read()
+        assert [history.node(f"t{number}").id for number in range(5)] == [f"t{n}" for n in range(5)]
+        assert isinstance(history, LateHistory)
+
+
+def test_a_finder_holds_nothing_of_what_was_said(folder):
+    """But for hashes, and places."""
+    data = b"".join(part.read_bytes() for part in parts(folder))
+    assert b"t17" not in data
+    assert stat_mode(folder / "finders") == stat_mode(folder / "finders" / "c") == 0o700
+    assert {stat_mode(part) for part in parts(folder)} == {0o600}
+
+
+def stat_mode(path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_the_cleared_head_has_one_name():
+    """Stores do not know views: what moves the head is named in both."""
+    assert finder_making._CLEARED == CLEARED
