@@ -70,6 +70,11 @@ def make(folder: Path, turns: int) -> list[str]:
     return names
 
 
+def find_turns(folder: Path) -> None:
+    """Have the conversation of a folder its finder, as it would have if it had grown turn by turn."""
+    ledger.open(CHAT, store=ledger.FolderStore(folder)).heads()
+
+
 def log_of(folder: Path, conversation: str = CHAT) -> Path:
     """Return the file of a conversation."""
     return folder / "conversations" / f"{conversation}.jsonl"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 
 import ledger
@@ -18,8 +19,9 @@ from ledger.turns.world import SYSTEM
 def answer(message: str) -> str:
     return TEXT
 from ledger import merging
+from ledger.errors import TurnUnknown
 from ledger.records import kinds
-folder, last, middle, left, right = sys.argv[1:6]
+folder, last, middle, third, left, right = sys.argv[1:7]
 turn = SYSTEM.turn_id()
 records = turn_records(turn, [last])
 begun = time.perf_counter()
@@ -34,6 +36,7 @@ SEND = "ledger.open(CHAT, answer, store=store, context=ledger.last_turns(10))(TE
 HEAD = "ledger.open(CHAT, store=store).continue_from(last).record(TEXT, TEXT)"
 MIDDLE = "ledger.open(CHAT, store=store).continue_from(middle).record(TEXT, TEXT)"
 MERGE = "ledger.open(CHAT, store=store).merge([left, right], by=merging.pick(left))"
+APART = MERGE.replace("left", "third")
 SCRIPTS = {
     "`store.append`": STORE,
     "open, `record`": RECORD,
@@ -41,14 +44,21 @@ SCRIPTS = {
     "`continue_from` the end, `record`": HEAD,
     "`continue_from` the middle, `record`": MIDDLE,
     "`merge` two at the end": MERGE,
+    "`merge` the end and a turn far back": APART,
 }
 LAST = """
-for record in store.scan(CHAT, int(store.append(CHAT, [])) - 20):
+for record in store.scan(CHAT, int(store.read_end(CHAT)) - 20):
     if isinstance(record, kinds.Turn):
         kinds.payload(record.inputs)
 """
 UNKNOWN = SEND.replace("(TEXT)", "(TEXT, request_id=turn)")
 KNOWN = f'assert ledger.open(CHAT, store=store).turn(request_id="{ASKED_BEFORE}").id == middle'
+ASK_UNKNOWN = """
+try:
+    ledger.open(CHAT, store=store).turn(request_id=turn)
+except TurnUnknown:
+    pass
+"""
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -58,18 +68,21 @@ def rows(bench: Bench) -> Iterator[Row]:
         for name, script in SCRIPTS.items():
             at = f"new process, {turns:,} turns: {name}"
             make = appending(bench, turns, script)
-            yield Row(2, at, make, 10, repetitions=few(bench, turns, script))
+            yield Row(2, at, make, 10)
         yield Row(3, f"new process, {turns:,} turns: the last 10", last(bench, turns), 10)
     for turns in lengths[-1:]:
-        for name, script in (("an unknown", UNKNOWN), ("a known", KNOWN)):
-            at = f"new process, {turns:,} turns: {name} `request_id`"
-            make = looking(bench, turns, script)
-            yield Row(3, at, make, 0.5, repetitions=few(bench, turns, script))
+        for name, script in (("an unknown", ASK_UNKNOWN), ("a known", KNOWN)):
+            at = f"new process, {turns:,} turns: {name} `request_id` looked up"
+            yield Row(3, at, looking(bench, turns, script), 0.005)
+            alone = looking(bench, turns, script, without=True)
+            yield Row(3, f"{at}, without a finder", alone, 0.5, repetitions=few(bench, turns))
+        at = f"new process, {turns:,} turns: `chat()` under an unknown `request_id`, `last_turns(10)`"
+        yield Row(3, at, looking(bench, turns, UNKNOWN))
 
 
-def few(bench: Bench, turns: int, script: str) -> int | None:
+def few(bench: Bench, turns: int) -> int | None:
     """Return fewer repetitions for what reads a very long log whole."""
-    return 3 if turns == bench.sizes.huge and script in (MIDDLE, KNOWN) else None
+    return 3 if turns == bench.sizes.huge else None
 
 
 def appending(bench: Bench, turns: int, script: str) -> Callable[[], Mapping[str, Measure]]:
@@ -99,9 +112,21 @@ def last(bench: Bench, turns: int) -> Callable[[], Mapping[str, Measure]]:
     return make
 
 
-def looking(bench: Bench, turns: int, script: str) -> Callable[[], Mapping[str, Measure]]:
-    """Return what prepares a new process that looks for a request id."""
-    return lambda: {"ours": new_process(bench, turns, script)}
+def looking(
+    bench: Bench, turns: int, script: str, *, without: bool = False
+) -> Callable[[], Mapping[str, Measure]]:
+    """Return what prepares a new process that looks for a request id. Args: without: there is no finder."""
+
+    def make() -> dict[str, Measure]:
+        measure = new_process(bench, turns, script)
+
+        def alone() -> float:
+            shutil.rmtree(bench.conversation(turns)[0] / "finders", ignore_errors=True)
+            return measure()
+
+        return {"ours": alone if without else measure}
+
+    return make
 
 
 def new_process(bench: Bench, turns: int, script: str) -> Measure:
@@ -109,5 +134,5 @@ def new_process(bench: Bench, turns: int, script: str) -> Measure:
     folder, names = bench.conversation(turns, name="shown" if "last_turns" in script else "kept")
     chat = ledger.open(CHAT, store=ledger.FolderStore(folder))
     ends = [chat.continue_from(names[-1]).record("asked", answer).id for answer in "ab"]
-    code, middle = OPENED + script + END, names[len(names) // 2]
-    return lambda: processes.number(code, folder, names[-1], middle, *ends)
+    code, middle, third = OPENED + script + END, names[len(names) // 2], names[len(names) // 3]
+    return lambda: processes.number(code, folder, names[-1], middle, third, *ends)

@@ -84,6 +84,7 @@ class Bench:
             self._made[turns] = logs.make(made, turns)
         if not place.exists():
             shutil.copytree(made, place)
+            logs.find_turns(place)
         return place, self._made[turns]
 
     def new_place(self, name: str) -> Path:
