@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ledger.records import codec
+from ledger.records import codec, runs
 from ledger.stores import handout
 from ledger.stores.base import Incarnation, Position
 from ledger.stores.files import Descriptor, Files, named
@@ -191,7 +191,7 @@ class Reader:
 
 def is_newer(line: bytes) -> bool:
     """Say whether a line is a record of a newer format."""
-    if line.startswith(codec.FORMAT_1) or codec.is_blank(line):
+    if line.startswith(runs.FORMAT_1) or codec.is_blank(line):
         return False
     record = codec.decode_plain(line)
     return record is not None and record["functai_conversation"] > 1
