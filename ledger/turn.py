@@ -92,7 +92,7 @@ class TurnBase:
     @property
     def _inputs(self) -> dict[str, Any]:
         """What was sent, as JSON has it."""
-        return kinds.mapping(self._node.record.inputs, *self._where)
+        return self._node.inputs(f"turn {self._id}")
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -103,8 +103,7 @@ class TurnBase:
     @property
     def _outputs(self) -> dict[str, Any]:
         """Every output, as JSON has it."""
-        ended = self._node.ended
-        return {} if ended is None else kinds.mapping(ended.outputs, *self._where)
+        return self._node.outputs(f"turn {self._id}")
 
     @property
     def _attached(self) -> Callable[[Any], Any]:
@@ -146,7 +145,7 @@ class TurnBase:
     def _own_program(self) -> Program | None:
         """The view's program, if its fields are the turn's."""
         program = self._view.program
-        recorded = self._log.history.programs.get(self._node.record.program)
+        recorded = self._log.history.programs.get(self._node.program)
         if program is None or recorded is None:
             return None
         return program if self._value(recorded.fields) == program.description.fields else None
@@ -171,15 +170,15 @@ class TurnBase:
     def state(self) -> str:
         """`running`, `waiting`, `interrupted`, `done`, `failed`, `stopped` or `abandoned`, now."""
         node = self._node
-        if node.ended is not None:
-            return node.ended.state
+        if node.outcome is not None:
+            return node.outcome
         return self._present()
 
     @property
     def is_over(self) -> bool:
         """Whether it has ended, as the log was read last; then nothing more comes of it."""
         history = self._log.history
-        return self._id in history and history.node(self._id).ended is not None
+        return self._id in history and history.node(self._id).outcome is not None
 
     @property
     def waiting(self) -> list[dict[str, Any]]:
@@ -375,9 +374,10 @@ class TurnBase:
 
     @property
     def _node(self) -> Node:
-        history = self._log.history
-        if self._id not in history or history.node(self._id).ended is None:
-            history = self._history
+        node = self._log.history.found(self._id)
+        if node is not None and node.outcome is not None:
+            return node
+        history = self._history
         if self._id not in history:
             raise TurnUnknown(conversation=self.conversation, turn=self._id)
         return history.node(self._id)
@@ -400,7 +400,7 @@ class TurnBase:
 
     @property
     def _where(self) -> tuple[int, str]:
-        return self._node.record.seq, f"turn {self._id}"
+        return self._node.seq, f"turn {self._id}"
 
     def _value(self, payload: Any) -> Any:
         return kinds.payload(payload, *self._where)

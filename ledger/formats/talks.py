@@ -106,7 +106,7 @@ def what_became(node: Node) -> str:
     """Return why a turn has no answer, in a word or two."""
     if node.erased:
         return "erased"
-    return "not over" if node.ended is None else node.ended.state
+    return "not over" if node.outcome is None else node.outcome
 
 
 def note_losses(format: str, losses: Sequence[Loss], notes: Counter[str]) -> None:

@@ -27,6 +27,9 @@ Payload = msgspec.Raw
 
 ABSENT = msgspec.Raw()
 
+Outcome = Literal["done", "failed", "stopped", "abandoned"]
+"""How a turn ended."""
+
 
 class _Common(msgspec.Struct, tag_field="kind", kw_only=True, gc=False):
     functai_conversation: Literal[1]
@@ -85,7 +88,7 @@ class Ended(_Common, tag="ended"):
     """A turn's call ended; the first one of a turn counts."""
 
     turn: str
-    state: Literal["done", "failed", "stopped", "abandoned"]
+    state: Outcome
     outputs: Payload = ABSENT
     value: Payload = ABSENT
     saw: Payload = ABSENT
@@ -212,6 +215,8 @@ KnownKind = (
 Recorded = KnownKind | Other | Unreadable
 """A record in a log, with its place."""
 
+_decoder = msgspec.json.Decoder()
+
 _KEPT_NULL = frozenset({"parent", "data"})
 """Keys that the format requires and whose value may be null: a turn's parent, an entry's data."""
 
@@ -285,11 +290,11 @@ def payload(value: Any, seq: int = 0, where: str = "") -> Any:
     """
     if type(value) is not msgspec.Raw:
         return copy.deepcopy(value)
-    if not len(memoryview(value)):
-        return None
     try:
-        return msgspec.json.decode(value)
+        return _decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if not has(value):
+            return None
         if isinstance(error, RecursionError) and not values.too_deep(bytes(value)):
             raise
         raise StoreCorrupt(where=where or "a field", seq=seq, reason=str(error)) from error
@@ -309,7 +314,7 @@ def mappings(value: Any, seq: int = 0, where: str = "") -> list[dict[str, Any]]:
 
 def has(value: Any) -> bool:
     """Say whether a payload field stands in its record."""
-    return type(value) is not msgspec.Raw or len(memoryview(value)) > 0
+    return value is not ABSENT and (type(value) is not msgspec.Raw or len(memoryview(value)) > 0)
 
 
 def _other(value: dict[str, Any], place: int) -> Other:

@@ -144,10 +144,10 @@ class _Counted:
         self._open: list[tuple[frozenset[str], dict[str, int]]] = []
         whole: list[frozenset[str]] = []
         for node in history.nodes.values():
-            if (source := _source(node)) is None or node.ended is None:
+            if (source := _source(node)) is None or node.outcome is None:
                 continue
             records = _records(source)
-            if node.ended.state != "abandoned":
+            if node.outcome != "abandoned":
                 whole.append(records)
             elif (used := usage_of(node)) and records:
                 self._open.append((records, used))

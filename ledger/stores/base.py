@@ -17,6 +17,7 @@ import msgspec
 from ledger.errors import StoreConflict
 from ledger.records import kinds
 from ledger.records.events import Answer, Event, Place
+from ledger.records.undecoded import Part, Shallow, Undecoded
 
 Incarnation = tuple[str, str | None]
 """(`at`, salt or None) of record 1: tells a conversation from one made anew under its id."""
@@ -92,10 +93,22 @@ class Records(list[T]):
         self.position = position
 
 
+class Scanned(Undecoded):
+    """The records that a scan gave, in order, made as they are asked for, and the position after the last of them."""
+
+    def __init__(self, parts: Sequence[Part], position: Position, shallow: Shallow) -> None:
+        super().__init__(parts, shallow)
+        self.position = position
+
+
+Scan = Records[kinds.Recorded] | Scanned
+"""What a scan gives."""
+
+
 class Since(NamedTuple):
     """What a log holds beyond a mark."""
 
-    records: Records[kinds.Recorded]
+    records: Scan
     look: str
     """How it looked before it was read; empty: these are not all, ask again with the mark."""
     mark: str
@@ -114,7 +127,7 @@ class Ends(NamedTuple):
     """As many as come without effort; perhaps none."""
     before: Position
     """How many records stand before `last`."""
-    last: Records[kinds.Recorded]
+    last: Scan
     finder: Any = None
     """What answers questions about the records before `last`: a `ledger.views.late.Finds`; None: nothing does."""
 
@@ -270,7 +283,7 @@ class LedgerStore(Store, Protocol):
     tells_at_once: bool
     """Whether `wait` with a timeout of 0 costs next to nothing: then running turns are looked at so."""
 
-    def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
+    def scan(self, conversation: str, after: int = 0) -> Scan:
         """Return what `read` returns, as Structs with their payloads undecoded."""
         ...
 

@@ -21,6 +21,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ledger.records import codec, kinds
+from ledger.records import undecoded as kept
 from ledger.stores import files, finder_parts, handout, lines, locks
 from ledger.stores.files import Descriptor
 from ledger.stores.finder_parts import Damaged, Part, Row, Stretch
@@ -186,7 +187,7 @@ class Finders:
             source = lines.FileSource(file, log.files)
             reader = lines.Reader(source, start or codec.Scanner(log.first_chain))
             for piece in reader.whole_lines():
-                maker.structs(piece, 0)
+                maker.take(piece)
             maker.finish()
 
     def look(self, log: Log) -> str:
@@ -302,15 +303,18 @@ class Maker:
         self._given_up = False
         self._erased = self._before.erased
 
-    def structs(self, piece: handout.Settled, after: int) -> list[kinds.Recorded]:
-        """Return the records of lines, as `handout.structs` does, and take note of them."""
-        records = handout.structs(piece, after)
+    def undecoded(self, piece: handout.Settled, after: int) -> list[kept.Part]:
+        """Return the records of lines, as `handout.undecoded` does, and take note of them."""
+        self.take(piece)
+        return handout.undecoded(piece, after)
+
+    def take(self, piece: handout.Settled) -> None:
+        """Take note of the records of lines. Raises: nothing, but RecursionError."""
         if not self._given_up:
             try:
-                self._take(piece, records)
+                self._take(piece, handout.structs(piece, 0))
             except FAILURES:
                 self._given_up = True
-        return records
 
     def _take(self, piece: handout.Settled, records: list[kinds.Recorded]) -> None:
         erased = _TOMBSTONE in piece.data

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import sys
 import threading
+from array import array
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from ledger.records import codec, kinds
-from ledger.stores.base import Incarnation
+from ledger.records.undecoded import Lines, Part
+from ledger.stores.base import Incarnation, Records, Scanned
 
 T = TypeVar("T")
 _ROOM = 150
@@ -66,6 +68,31 @@ def structs(piece: Settled, after: int) -> list[kinds.Recorded]:
             together if together is not None else (_struct(line, data, base) for line in run)
         )
     return records
+
+
+def undecoded(piece: Settled, after: int) -> list[Part]:
+    """Return the records of lines beyond a place as the lines they are, where all are as most are; else as Structs."""
+    lines = _beyond(piece.lines, after)
+    if not lines:
+        return []
+    base, data = piece.base, piece.data
+    starts = [
+        line.start - base for line in lines if line.verdict == "sealed" and line.written == line.seq
+    ]
+    ends = [line.end + 1 - base for line in lines]
+    whole = len(starts) == len(lines) and starts[1:] == ends[:-1] and ends[-1] <= len(data)
+    if not whole:  # Others' lines, blank ones, one without its line feed.
+        return [structs(piece, after)]
+    start = starts[0]
+    if ends[-1] - start < len(data):  # What is not handed out is not kept.
+        data = data[start : ends[-1]]
+    bounds = array("Q", [bound - start for bound in (*starts, ends[-1])])
+    return [Lines(data, bounds, lines[0].seq)]
+
+
+def scanned(parts: Records[Part]) -> Scanned:
+    """Return what a scan gives, of what `undecoded` gave."""
+    return Scanned(parts, parts.position, shallow)
 
 
 def _struct(line: codec.Line, data: bytes, base: int) -> kinds.Recorded:

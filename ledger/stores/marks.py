@@ -22,9 +22,8 @@ from typing import Any
 import msgspec
 
 from ledger.errors import LedgerError, StoreFailure, StoreGone, StoreLink
-from ledger.records import kinds
 from ledger.stores import files, handout, lines, names, reading, waking
-from ledger.stores.base import FEW, Ends, Position, Records, Since, agrees
+from ledger.stores.base import FEW, Ends, Position, Records, Scanned, Since, agrees
 from ledger.stores.finder_making import Finders, Found
 from ledger.stores.home import Home
 
@@ -65,14 +64,14 @@ class Marked:
     _check: Callable[[object], None]
     _read: Callable[..., Records[Any]]
 
-    def scan(self, conversation: str, after: int = 0) -> Records[kinds.Recorded]:
-        """Return what `read` returns, as Structs with their payloads undecoded."""
+    def scan(self, conversation: str, after: int = 0) -> Scanned:
+        """Return what `read` returns, as Structs with their payloads undecoded, each made when it is asked for."""
         self._check(conversation)
         maker = None
         if not after and self._finders.wants(conversation):
             maker = self._finders.maker(self._home.log(conversation))
-        decode = maker.structs if maker is not None else handout.structs
-        records = self._read(conversation, after, decode)
+        decode = maker.undecoded if maker is not None else handout.undecoded
+        records = handout.scanned(self._read(conversation, after, decode))
         if maker is not None:
             maker.finish()
         return records

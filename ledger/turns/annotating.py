@@ -40,6 +40,6 @@ def label(log: Log, view: View, turn: str | None, text: Any, *, on: bool) -> Non
 def _refuse_erased(history: History, turn: str) -> None:
     node = history.node(turn)
     if node.erased:
-        state = node.ended.state if node.ended is not None else "erased"
+        state = node.outcome if node.outcome is not None else "erased"
         reason = "what it said was taken out, so there is nothing left to rate or label"
         raise TurnState(turn=turn, state=state, reason=reason)

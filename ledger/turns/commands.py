@@ -181,8 +181,8 @@ def fence(history: History, turn: str, claim: Claim) -> Node:
     Raises: lease-lost: it ended, or another attempt holds it.
     """
     node = history.node(turn)
-    if node.ended is not None:
-        raise LeaseLost(turn=turn, reason=f"it already ended {node.ended.state}")
+    if node.outcome is not None:
+        raise LeaseLost(turn=turn, reason=f"it already ended {node.outcome}")
     held = node.lease
     if held is None or (held.holder, held.attempt) != (claim.holder, claim.attempt):
         raise LeaseLost(turn=turn, reason="another process holds it now")
@@ -251,7 +251,7 @@ def output_keys(output: Any) -> dict[str, Any]:
 
 def check_fields(history: History, turn: str, program: Described) -> None:
     """Refuse to go on with a turn by a program that has other fields. Raises: conversation-signature."""
-    known = history.programs.get(history.node(turn).record.program)
+    known = history.programs.get(history.node(turn).program)
     if known is None:
         return
     was = {str(f.get("name")): f for f in kinds.mappings(known.fields, known.seq)}
@@ -411,8 +411,8 @@ def done_parent(history: History, turn: str, reason: str) -> str:
     if turn not in history:
         raise TurnUnknown(conversation=history.conversation, turn=turn)
     node = history.node(turn)
-    if node.ended is None or node.ended.state != "done":
-        state = node.ended.state if node.ended is not None else "not ended"
+    if not node.done:
+        state = node.outcome if node.outcome is not None else "not ended"
         raise TurnState(turn=turn, state=state, reason=reason)
     return turn
 

@@ -78,7 +78,7 @@ class Following:
         try:
             return events.read(self._turn, self._after)
         except EventRefused:
-            if self._log.history.node(self._turn).ended is None or events.read(self._turn):
+            if self._log.history.node(self._turn).outcome is None or events.read(self._turn):
                 raise
             return []  # None are kept: what the follower has was made from the records.
 
@@ -126,7 +126,7 @@ def told(history: History, turn: str, kept: list[Event]) -> list[Event]:
     node = history.node(turn)
     if node.ended is None or (kept and rules.finished(kept[-1])):
         return []
-    record = history.programs.get(node.record.program)
+    record = history.programs.get(node.program)
     program = programs.of_record(record) if record is not None else programs.recorded({}, {})
     ended = node.ended
     outcome = Outcome(
@@ -141,7 +141,7 @@ def told(history: History, turn: str, kept: list[Event]) -> list[Event]:
         rest = _rest(writer, program.answer, pieces(kept, turn), answer, at=ended.at)
         return [*rest, scribe.last(writer, outcome, at=ended.at)]
     writer = Writer(turn, program.name)
-    inputs = kinds.mapping(node.record.inputs, node.seq)
+    inputs = node.inputs()
     saw = kinds.mappings(node.record.saw, node.seq)
     made = [writer.started(scribe.described(program), inputs, saw=saw, at=node.record.at)]
     if isinstance(answer, str) and answer:

@@ -253,7 +253,7 @@ def earlier_calls(history: History, turn: str) -> list[dict[str, Any]]:
     found = []
     for before in history.branch(parent) if parent is not None else []:
         node = history.node(before)
-        if node.ended is None or not node.done:
+        if not node.done:
             continue
         found += [turn_steps.call_said(call) for call in turn_steps.calls(node)]
     return found

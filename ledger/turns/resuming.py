@@ -191,8 +191,8 @@ class Resumption:
         """Refuse a turn of another library's AI function: its steps are its own requests, which no program
         of ours makes again. Found out by running one, it would be too late for what that did."""
         node = history.node(self.turn)
-        known = history.programs.get(node.record.program)
-        if node.ended is None and known is not None and known.program_kind == "ai":
+        known = history.programs.get(node.program)
+        if node.outcome is None and known is not None and known.program_kind == "ai":
             reason = "another library's AI function made it; only that library can go on with it"
             raise TurnState(turn=self.turn, state=self._state(history), reason=reason)
 
@@ -203,7 +203,7 @@ class Resumption:
     def _refuse_unredacted(self, history: History) -> None:
         """Refuse to go on with a turn by writing what it was sent never to write."""
         node = history.node(self.turn)
-        if node.ended is None and node.record.redacted and self._view.redact is None:
+        if node.outcome is None and node.record.redacted and self._view.redact is None:
             reason = (
                 "its texts are redacted before they are recorded: say how, with `redact` of `open`"
             )
@@ -238,7 +238,7 @@ def resumable(log: Log, view: View) -> tuple[list[str], dict[str, str]]:
     version = view.program.description.version if view.program is not None else None
     for turn in history.order:
         node = history.node(turn)
-        if node.ended is not None:
+        if node.outcome is not None:
             continue
         now, dead = view.world.now(), view.dead(history, turn)
         state = history.state(turn, now=now, dead=dead)
@@ -263,12 +263,12 @@ def resumable(log: Log, view: View) -> tuple[list[str], dict[str, str]]:
 
 def is_exactly(view: View, log: Log, turn: str) -> bool:
     """Say whether a view's program is the very one that made a turn, not only one like it."""
-    made = log.history.node(turn).record.program
+    made = log.history.node(turn).program
     return view.program is not None and view.program.description.version == made
 
 
 def _made_by(history: History, turn: str) -> kinds.Program | None:
-    return history.programs.get(history.node(turn).record.program)
+    return history.programs.get(history.node(turn).program)
 
 
 class Crew:

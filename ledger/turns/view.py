@@ -15,7 +15,7 @@ from types import EllipsisType
 from typing import Any, Protocol, cast
 
 from ledger.errors import Cancelled, Nested, TurnUnknown
-from ledger.records import kinds, messages, redacting
+from ledger.records import messages, redacting
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
 from ledger.turns import approving, commands, current, programs
@@ -105,7 +105,7 @@ class View:
     def judged(self, log: Log) -> tuple[History, Dead]:
         """Read a log, and return it with who is known dead of those that hold any turn of it."""
         history = log.read()
-        unended = [turn for turn in history.order if history.node(turn).ended is None]
+        unended = [turn for turn in history.order if history.node(turn).outcome is None]
         dead: Dead = frozenset().union(*(self.dead(history, turn) for turn in unended))
         return (log.read() if dead else history), dead
 
@@ -277,11 +277,11 @@ class View:
         if self.program is not None:
             return self.program.description
         node = history.node(merged)
-        known = history.programs.get(node.record.program)
+        known = history.programs.get(node.program)
         if known is not None:
             return programs.of_record(known)
-        inputs = kinds.mapping(node.record.inputs, node.seq)
-        outputs = kinds.mapping(node.ended.outputs, node.seq) if node.ended is not None else {}
+        inputs = node.inputs()
+        outputs = node.outputs()
         return programs.recorded(inputs, outputs)
 
 
@@ -420,7 +420,7 @@ class Start(Making):
 
     def unsend(self, history: History) -> list[NewRecord]:
         """Return the end of a turn that was recorded and that nobody runs; none when it was not."""
-        if self.turn not in history or history.node(self.turn).ended is not None:
+        if self.turn not in history or history.node(self.turn).outcome is not None:
             return []
         outcome, now = Outcome(state="stopped"), self.view.world.now()
         return commands.end(history, self.turn, outcome, self.claim, now=now)

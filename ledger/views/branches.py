@@ -9,7 +9,10 @@ from ledger.views.nodes import Tree, readable_reads
 
 def branch(tree: Tree, turn: str) -> list[str]:
     """Return the turns from the first to a turn, following parents. Raises: turn-unknown."""
-    return [node.id for node in tree.upward(turn)][::-1]
+    found = [tree.node(turn).id]
+    while (parent := tree.nodes[found[-1]].parent) is not None:
+        found.append(parent)
+    return found[::-1]
 
 
 def latest(tree: Tree, turn: str) -> str:
@@ -38,7 +41,7 @@ def heads(tree: Tree) -> list[str]:
     merged: set[str] = set()
     for turn in reversed(tree.order):  # children before their parents
         node = tree.nodes[turn]
-        answerless = node.ended is not None and not node.done
+        answerless = node.outcome is not None and not node.done
         if answerless and turn not in continued:
             continue
         if turn not in continued:

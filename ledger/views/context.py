@@ -183,7 +183,7 @@ def _saw_line(tree: Tree, rule: Window, turn: str, upto: str | None) -> bool:
         turn = own.of
     if proven.get(turn) != upto:
         return False
-    if all(tree.nodes[link].ended is not None for link in walked):
+    if all(tree.nodes[link].outcome is not None for link in walked):
         proven.update(walked)
     return True
 

@@ -187,7 +187,7 @@ def spoken(history: History, node: Node) -> tuple[str, str | None]:
     """Return what was asked and what was answered, as text; a damaged value says so."""
     inputs = _named(node.record.inputs, node.record.seq)
     asked = _UNREADABLE if inputs is None else inputs_text(inputs)
-    if node.ended is None or node.ended.state != "done":
+    if node.ended is None or not node.done:
         return asked, None
     outputs = _named(node.ended.outputs, node.ended.seq)
     if outputs is None:

@@ -47,12 +47,12 @@ class Earlier:
     @property
     def inputs(self) -> dict[str, Any]:
         """What was sent, by name; all of it. Raises: store-corrupt."""
-        return dict(mapping(self._node.record, "inputs"))
+        return self._node.inputs()
 
     @property
     def outputs(self) -> dict[str, Any]:
         """Every output by name; all of them. Raises: store-corrupt."""
-        return dict(mapping(self._node.ended, "outputs"))
+        return self._node.outputs()
 
     @property
     def result(self) -> Any:
@@ -77,7 +77,7 @@ class Earlier:
     @property
     def program(self) -> str:
         """The version of the program that made it."""
-        return self._node.record.program
+        return self._node.program
 
     @property
     def row(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def row_of(node: Node, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is shown of a turn that is named so in `saw`. Raises: store-corrupt."""
     names = entry.get("without")
     left_out = set(names) if isinstance(names, list) else set()
-    fields = {**mapping(node.record, "inputs"), **mapping(node.ended, "outputs")}
+    fields = {**node.inputs(), **node.outputs()}
     row = {name: value for name, value in fields.items() if name not in left_out}
     if entry.get("steps") is True and not left_out:
         row.setdefault(STEPS, exchange.tools(node))

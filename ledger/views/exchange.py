@@ -145,7 +145,7 @@ def _came_of(call: steps.Invocation) -> Any:
 
 def answer_name(tree: Tree, node: Node) -> str:
     """Return the name of the output that is a turn's answer, as its program says."""
-    program = tree.programs.get(node.record.program)
+    program = tree.programs.get(node.program)
     return program.answer if program is not None else "result"
 
 
@@ -158,7 +158,7 @@ def result(tree: Tree, node: Node) -> Any:
 
 
 def _asked(node: Node, left_out: Collection[str]) -> list[Message]:
-    inputs = mapping(node.record, "inputs")
+    inputs = node.inputs()
     kept = {name: value for name, value in inputs.items() if name not in left_out}
     recorded = messages.readable(payload(node.record, "messages"))
     if recorded is None or len(kept) < len(inputs):
@@ -167,7 +167,7 @@ def _asked(node: Node, left_out: Collection[str]) -> list[Message]:
 
 
 def _recorded(node: Node) -> list[Message] | None:
-    return messages.readable(payload(node.ended, "messages")) if node.ended is not None else None
+    return messages.readable(payload(node.ended, "messages")) if node.outcome is not None else None
 
 
 def _rounds(node: Node) -> list[Message]:
@@ -176,7 +176,7 @@ def _rounds(node: Node) -> list[Message]:
 
 
 def _answer(tree: Tree, node: Node) -> list[Message]:
-    return messages.from_result(result(tree, node)) if mapping(node.ended, "outputs") else []
+    return messages.from_result(result(tree, node)) if node.outputs() else []
 
 
 def _first(tree: Tree, turn: str | None) -> Node | None:

@@ -12,12 +12,15 @@ Nothing is decoded and no clock is asked here: what a question needs, it reads w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Self
 
 from ledger.records import kinds
 from ledger.records.messages import Message
+from ledger.records.undecoded import Kept, Lines, Undecoded
 from ledger.views import branches, context, exchange, lineage, place, ratings, states
 from ledger.views.nodes import CLEARED, LABEL, RATING, SUMMARY, Node, Step, Tree, reads
 from ledger.views.ratings import Rating
@@ -25,8 +28,25 @@ from ledger.views.rules import Rule
 from ledger.views.summaries import Summary
 
 _NOBODY: states.Dead = frozenset()
-Fold = Callable[[Any, Any, int], None]
-"""Takes one record, and its place, into a tree."""
+Fold = Callable[[Any, Any, int, Kept], None]
+"""Takes one record into a tree. Given: the tree, the record, its place, and what may be kept in its stead."""
+
+
+_MANY = 4096
+"""From so many records on the garbage collector waits until they are folded."""
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Have the garbage collector wait: it would look again and again at what grows and holds no garbage."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class History(Tree):
@@ -48,16 +68,27 @@ class History(Tree):
 
     def extend(self, more: Iterable[kinds.Recorded | Mapping[str, Any]]) -> Self:
         """Fold the records that follow, in place. Returns: itself."""
-        folds = self._folds()
-        for record in more:
-            self.position += 1
-            fold = folds.get(type(record))
-            if fold is None and isinstance(record, Mapping):
-                record = kinds.of(record, self.position)
-                fold = folds.get(type(record))
-            if fold is not None:
-                fold(self, record, self.position)
+        if not isinstance(more, Undecoded):
+            self._extend([(more, None)])
+        elif len(more) < _MANY:
+            self._extend(more.runs())
+        else:
+            with _without_collector():
+                self._extend(more.runs())
         return self
+
+    def _extend(self, runs: Iterable[tuple[Iterable[Any], Lines | None]]) -> None:
+        folds, position = self._folds(), self.position
+        for records, lines in runs:
+            kept = lines if lines is not None and lines.first == position + 1 else None
+            for record in records:
+                self.position = position = position + 1
+                fold = folds.get(type(record))
+                if fold is None and isinstance(record, Mapping):
+                    record = kinds.of(record, position)
+                    fold = folds.get(type(record))
+                if fold is not None:
+                    fold(self, record, position, record if kept is None else kept)
 
     def _folds(self) -> Mapping[type, Fold]:
         return FOLDS
@@ -113,7 +144,7 @@ class History(Tree):
         kept = self.node(turn).versions
         if kept is not None:
             return kept
-        return frozenset(node.record.program for node in self.upward(turn))
+        return frozenset(node.program for node in self.upward(turn))
 
     def has_program(self, version: str) -> bool:
         """Say whether a program's record stands in the log."""
@@ -226,79 +257,72 @@ class History(Tree):
 # -- the fold, one function per kind ---------------------------------------------------------------
 
 
-def _program(tree: Tree, record: kinds.Program, _seq: int) -> None:
+def _program(tree: Tree, record: kinds.Program, _seq: int, _kept: Kept) -> None:
     tree.programs.setdefault(record.version, record)
 
 
-def _turn(tree: Tree, record: kinds.Turn, seq: int) -> None:
-    if tree.found(record.turn) is not None:
+def _turn(tree: Tree, record: kinds.Turn, seq: int, kept: Kept) -> None:
+    turn, nodes, order = record.turn, tree.nodes, tree.order
+    if turn in nodes:
         return
-    parent = tree.found(record.parent) if record.parent is not None else None
-    tree.order.append(record.turn)
-    tree.nodes[record.turn] = Node(record, seq, len(tree.order), parent)
+    parent = nodes.get(record.parent) if record.parent is not None else None
+    order.append(turn)
+    nodes[turn] = Node(record, seq, kept, len(order), parent)
     if parent is None:
-        tree.roots.append(record.turn)
-    elif parent.children:
-        parent.children.append(record.turn)
+        tree.roots.append(turn)
     else:
-        parent.children = [record.turn]
-    tree.head = record.turn
+        parent.add_child(turn)
+    tree.head = turn
     if record.request_id is not None:
         tree.requests.setdefault(record.request_id, record.turn)
 
 
-def _lease(tree: Tree, record: kinds.Lease, seq: int) -> None:
+def _lease(tree: Tree, record: kinds.Lease, seq: int, kept: Kept) -> None:
     node = tree.found(record.turn)
-    if node is None or node.ended is not None:
+    if node is None or node.outcome is not None:
         return
-    node.lease, node.lease_seq = record, seq
-    if record.attempt > node.attempt:
-        node.attempt, node.attempt_seq = record.attempt, seq
+    during = node.during()
+    during.lease, during.lease_seq = record, seq
+    if record.attempt > during.attempt:
+        during.attempt, during.attempt_seq = record.attempt, seq
     if states.released(record):
-        _step(tree, record, seq)
+        _step(tree, record, seq, kept)
 
 
-def _waiting(tree: Tree, record: kinds.Waiting, seq: int) -> None:
+def _waiting(tree: Tree, record: kinds.Waiting, seq: int, kept: Kept) -> None:
     node = tree.found(record.turn)
-    if node is not None and node.ended is None:
-        node.waiting, node.waiting_seq = record, seq
-        _step(tree, record, seq)
+    if node is not None and node.outcome is None:
+        during = node.during()
+        during.waiting, during.waiting_seq = record, seq
+        _step(tree, record, seq, kept)
 
 
-def _ended(tree: Tree, record: kinds.Ended, _seq: int) -> None:
-    node = tree.found(record.turn)
-    if node is None or node.ended is not None:
+def _ended(tree: Tree, record: kinds.Ended, seq: int, kept: Kept) -> None:
+    node = dict.get(tree.nodes, record.turn)
+    if node is None or node.outcome is not None:
         return
-    node.ended = record
-    if node.children:
+    node.end(record, seq, kept)
+    if tree.proven and node.children:
         # The line of the turns below it has one turn more now: what was proven of it is void.
         tree.proven.clear()
 
 
-def _step(
-    tree: Tree,
-    record: Step,
-    seq: int,
-) -> None:
+def _step(tree: Tree, record: Step, seq: int, _kept: Kept) -> None:
     node = tree.found(record.turn)
-    if node is None:
-        return
-    if node.steps:
-        node.steps.append((seq, record))
-    else:
-        node.steps = [(seq, record)]
+    if node is not None:
+        node.during().steps.append((seq, record))
 
 
-def _head(tree: Tree, record: kinds.Head, _seq: int) -> None:
+def _head(tree: Tree, record: kinds.Head, _seq: int, _kept: Kept) -> None:
     if tree.found(record.turn) is not None:
         tree.head = record.turn
 
 
-def _unreadable(tree: Tree, _record: kinds.Unreadable, seq: int) -> None:
+def _unreadable(tree: Tree, _record: kinds.Unreadable, seq: int, _kept: Kept) -> None:
     tree.unreadable.append(seq)
 
 
-def _entry(tree: Tree, record: kinds.Entry, seq: int) -> None:
+def _entry(tree: Tree, record: kinds.Entry, seq: int, _kept: Kept) -> None:
     if record.turn is not None and tree.found(record.turn) is None:
         return
     name = record.plugin, record.entry

@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 from ledger.records import kinds
+from ledger.records.undecoded import Kept
 from ledger.views.history import FOLDS, Fold, History
 from ledger.views.nodes import CLEARED, Node
 
@@ -184,7 +185,7 @@ class LateHistory(History):
 
     def has_program(self, version: str) -> bool:
         """Say whether a program's record stands in the log: it does before each turn that was made by it."""
-        made_by = {node.record.program for node in dict.values(self.nodes)}
+        made_by = {node.program for node in dict.values(self.nodes)}
         if version in made_by or dict.__contains__(self.programs, version):
             return True
         if self.finder is not None:
@@ -241,19 +242,19 @@ class LateHistory(History):
         first, *more = records
         if not isinstance(first, kinds.Turn):
             return None
-        node = LateNode(first, first.seq, self)
+        node = LateNode(first, first.seq, first, self)
         alone = History(self.conversation)  # Nobody sees it before it is whole.
         alone.nodes[turn] = node
         for record, seq in [*((r, r.seq) for r in more), *self.orphans.pop(turn, ())]:
             fold = FOLDS.get(type(record))
             if fold is not None:
-                fold(alone, record, seq)
-        del node.children
+                fold(alone, record, seq, record)
+        del node._children
         return [node]
 
     def finds_of(self, node: LateNode, name: str) -> bool:
         """Find out what a turn lacks, if a finder tells. Says whether."""
-        if self.finder is None or name not in ("parent", "children"):
+        if self.finder is None or name not in ("parent", "_children"):
             return False
         with self.lock():
             if name == "parent":
@@ -264,7 +265,7 @@ class LateHistory(History):
                 return True
             found = self._asked(lambda finder: finder.children(node.id))
             if found is not None:
-                node.children = [*dict.fromkeys(found), *self.continued.pop(node.id, ())]
+                node._children = [*dict.fromkeys(found), *self.continued.pop(node.id, ())]
                 self.with_children.add(node.id)
             return found is not None
 
@@ -391,8 +392,8 @@ class LateNode(Node):
 
     __slots__ = ()
 
-    def __init__(self, record: kinds.Turn, seq: int, history: LateHistory) -> None:
-        self._begin(record, seq)
+    def __init__(self, record: kinds.Turn, seq: int, kept: Kept, history: LateHistory) -> None:
+        self._begin(record, seq, kept)
         self.history = history
         parent = history.found(record.parent) if record.parent is not None else None
         if record.parent is None or (parent is not None and parent.seq < seq):
@@ -410,51 +411,51 @@ class LateNode(Node):
 # -- the fold, where it differs ------------------------------------------------------------------------
 
 
-def _turn(tree: LateHistory, record: kinds.Turn, seq: int) -> None:
+def _turn(tree: LateHistory, record: kinds.Turn, seq: int, kept: Kept) -> None:
     tree.meets_tombstone = tree.meets_tombstone or record.erased
     if tree.found(record.turn) is not None:
         return
     if record.parent is not None:
         parent = tree.found(record.parent)
         if parent is not None and (parent.seq > tree.before or parent.id in tree.with_children):
-            parent.children = [*parent.children, record.turn]
+            parent.add_child(record.turn)
         else:
             tree.continued.setdefault(record.parent, []).append(record.turn)
-    tree.nodes[record.turn] = LateNode(record, seq, tree)
+    tree.nodes[record.turn] = LateNode(record, seq, kept, tree)
     if record.request_id is not None:
         tree.requested.setdefault(record.request_id, record.turn)
     tree.has_head(record.turn)
 
 
-def _ended(tree: LateHistory, record: kinds.Ended, _seq: int) -> None:
+def _ended(tree: LateHistory, record: kinds.Ended, seq: int, kept: Kept) -> None:
     tree.meets_tombstone = tree.meets_tombstone or record.erased
     node = tree.found(record.turn)
-    if node is None or node.ended is not None:
+    if node is None or node.outcome is not None:
         return
-    node.ended = record
+    node.end(record, seq, kept)
     tree.proven.clear()
 
 
 def _or_kept(fold: Fold) -> Fold:
     """Return a fold that keeps the records of a turn that is not known, until it is found."""
 
-    def kept(tree: LateHistory, record: Any, seq: int) -> None:
+    def folds(tree: LateHistory, record: Any, seq: int, kept: Kept) -> None:
         if tree.found(record.turn) is None and tree.finder is not None:
             tree.orphans.setdefault(record.turn, []).append((record, seq))
         else:
-            fold(tree, record, seq)
+            fold(tree, record, seq, kept)
 
-    return kept
+    return folds
 
 
-def _head(tree: LateHistory, record: kinds.Head, _seq: int) -> None:
+def _head(tree: LateHistory, record: kinds.Head, _seq: int, _kept: Kept) -> None:
     if tree.found(record.turn) is not None:
         tree.has_head(record.turn)
     else:
         tree.lacks_head(record)  # That may be a turn, or none.
 
 
-def _entry(tree: LateHistory, record: kinds.Entry, _seq: int) -> None:
+def _entry(tree: LateHistory, record: kinds.Entry, _seq: int, _kept: Kept) -> None:
     if (record.plugin, record.entry) != CLEARED:
         return
     if record.turn is None or tree.found(record.turn) is not None:
@@ -463,11 +464,11 @@ def _entry(tree: LateHistory, record: kinds.Entry, _seq: int) -> None:
         tree.lacks_head(record)
 
 
-def _other(tree: LateHistory, record: kinds.Other, _seq: int) -> None:
+def _other(tree: LateHistory, record: kinds.Other, _seq: int, _kept: Kept) -> None:
     tree.meets_tombstone = tree.meets_tombstone or record.kind == "erased"
 
 
-def _unreadable(tree: LateHistory, _record: kinds.Unreadable, _seq: int) -> None:
+def _unreadable(tree: LateHistory, _record: kinds.Unreadable, _seq: int, _kept: Kept) -> None:
     tree.meets_damage = True
 
 

@@ -244,7 +244,7 @@ _MOST_MODELS = 4
 
 def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
     node = tree.nodes[line.turn]
-    ended = node.ended.state if node.ended is not None else "not ended"
+    ended = node.outcome if node.outcome is not None else "not ended"
     state = "erased" if node.erased else ended
     maker = _maker(line)
     yield f"{_turns(tree, [line.turn])}: {state}" + (f", made by {maker}" if maker else "")

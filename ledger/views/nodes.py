@@ -2,18 +2,22 @@
 
 Invariants: (1) `order` holds every turn once, in log order, and a turn's ordinal is its place
 there, for ever. (2) A parent stands earlier in the log than its children, so there are no cycles.
-(3) Nothing here is decoded: payloads stay in their records until a question needs one.
+(3) Nothing here is decoded: payloads stay in their records until a question needs one, and a turn's
+records, where its log gave them so, in the lines of the log.
 
 Only `history.History` changes a tree. Everything else in `views` is a function that reads one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
 
 from ledger.errors import StoreCorrupt, TurnUnknown
 from ledger.records import kinds
+from ledger.records.undecoded import Kept, Lines
 
 MOST_VERSIONS = 64
 """How many programs of a branch are kept at each of its turns."""
@@ -44,66 +48,180 @@ LABEL = ("ledger", "label")
 """Of those that put a label on a turn or on the conversation, or take it off."""
 
 
+class During(msgspec.Struct):
+    """What happened inside a turn until it ended."""
+
+    lease: kinds.Lease | None = None
+    lease_seq: int = 0
+    attempt: int = 0
+    attempt_seq: int = 0
+    waiting: kinds.Waiting | None = None
+    waiting_seq: int = 0
+    steps: list[tuple[int, Step]] = []
+
+
+NOTHING = During()
+"""Of the many turns inside which nothing happened. It stays as it is."""
+
+
 class Node:
     """One turn: its record, its place in the tree, and what the log says of it since."""
 
     __slots__ = (
-        "attempt",
-        "attempt_seq",
-        "children",
+        "_children",
+        "_during",
+        "_ended",
+        "_inputs",
+        "_outputs",
+        "_record",
         "depth",
-        "ended",
+        "ended_seq",
+        "erased",
         "history",
         "id",
-        "lease",
-        "lease_seq",
         "ordinal",
+        "outcome",
         "parent",
-        "record",
+        "program",
         "seq",
-        "steps",
         "versions",
-        "waiting",
-        "waiting_seq",
     )
+    program: str
+    """The version of the program that made it."""
 
-    def __init__(self, record: kinds.Turn, seq: int, ordinal: int, parent: Node | None) -> None:
-        self._begin(record, seq)
+    def __init__(
+        self, record: kinds.Turn, seq: int, kept: Kept, ordinal: int, parent: Node | None
+    ) -> None:
+        self._begin(record, seq, kept)
         self.ordinal = ordinal
         """1, 2, 3 in log order."""
         self.parent: str | None = None
         """None: a root; also when the parent that it names is not a turn that stands before it."""
         self.depth = 0
-        before = parent.versions if parent is not None else frozenset()
-        self.versions: frozenset[str] | None = _and(before, record.program)
+        self.versions: frozenset[str] | None = None
         """The programs of its branch, itself included; shared with the parent when the same. None:
         so many that a set at every turn would cost too much: the branch has to be asked."""
-        if parent is not None:
-            self.parent = parent.id
-            self.depth = parent.depth + 1
+        if parent is None:
+            self.versions = frozenset((self.program,))
+            return
+        # What is equal is kept once: many turns are on a line, and made by one program.
+        self.parent = parent.id
+        self.depth = parent.depth + 1
+        if self.depth == parent.ordinal:
+            self.depth = parent.ordinal
+        if parent.program == self.program:
+            self.program, self.versions = parent.program, parent.versions
+        else:
+            self.versions = _and(parent.versions, self.program)
 
-    def _begin(self, record: kinds.Turn, seq: int) -> None:
-        """Set what its first record says, and nothing yet of what follows."""
+    def _begin(self, record: kinds.Turn, seq: int, kept: Kept) -> None:
+        """Set what its first record says, and nothing yet of what follows. Args: kept: that record, or its lines."""
         self.id = record.turn
-        self.record = record
+        self._record = kept
+        self._ended: Kept | None = None
+        self.ended_seq = 0
+        """The place of the record of its end; 0: it has not ended."""
         self.seq = seq
         """The place of its `turn` record in the log."""
-        self.children: list[str] | tuple[()] = ()
-        """In log order. No list is made for the many turns without any; nor in `steps`."""
-        self.ended: kinds.Ended | None = None
-        """The first one."""
-        self.lease: kinds.Lease | None = None
-        """The last one before it ended."""
-        self.lease_seq = 0
-        self.attempt = 0
+        self.program = record.program
+        self.outcome: kinds.Outcome | None = None
+        """The state in which it ended; None: it has not."""
+        self.erased = record.erased
+        """Whether what it said was taken out."""
+        self._inputs = record.inputs
+        self._outputs: kinds.Payload = kinds.ABSENT
+        self._children: list[str] | str | None = None
+        """No list is made for the many turns with one or none."""
+        self._during = NOTHING
+
+    def end(self, record: kinds.Ended, seq: int, kept: Kept) -> None:
+        """Set how it ended. Args: kept: that record, or the lines that it stands in."""
+        self._ended = kept
+        self._outputs = record.outputs
+        self.ended_seq = seq
+        self.outcome = record.state
+        self.erased = self.erased or record.erased
+
+    @property
+    def record(self) -> kinds.Turn:
+        """Its record. Where its line was kept, it is decoded when it is asked for first."""
+        if type(self._record) is Lines:
+            self._record = self._record.again(self.seq)
+        return cast(kinds.Turn, self._record)
+
+    @property
+    def ended(self) -> kinds.Ended | None:
+        """The record of its end, the first one; None: it has not ended."""
+        if type(self._ended) is Lines:
+            self._ended = self._ended.again(self.ended_seq)
+        return cast(kinds.Ended, self._ended)
+
+    def inputs(self, where: str = "inputs") -> dict[str, Any]:
+        """Return what was sent, by name, as fresh values; empty when it is no object.
+
+        Args: where: what an error calls it. Raises: store-corrupt.
+        """
+        return kinds.mapping(self._inputs, self.seq, where)
+
+    def outputs(self, where: str = "outputs") -> dict[str, Any]:
+        """Return what came out, by name, as fresh values; empty when there is nothing. Args, Raises: as `inputs`."""
+        return kinds.mapping(self._outputs, self.ended_seq, where)
+
+    @property
+    def children(self) -> Sequence[str]:
+        """The turns that continue it, in log order."""
+        found = self._children
+        return () if found is None else (found,) if isinstance(found, str) else found
+
+    def add_child(self, turn: str) -> None:
+        """Add a turn that continues it: for the fold."""
+        if self._children is None:
+            self._children = turn
+        elif isinstance(self._children, str):
+            self._children = [self._children, turn]
+        else:
+            self._children.append(turn)
+
+    @property
+    def lease(self) -> kinds.Lease | None:
+        """Its last lease before it ended."""
+        return self._during.lease
+
+    @property
+    def lease_seq(self) -> int:
+        """The place of that lease; 0: there is none."""
+        return self._during.lease_seq
+
+    @property
+    def attempt(self) -> int:
         """The highest of its leases; 0 without one."""
-        self.attempt_seq = 0
+        return self._during.attempt
+
+    @property
+    def attempt_seq(self) -> int:
         """The place of that attempt's first lease: only later stops count for it."""
-        self.waiting: kinds.Waiting | None = None
-        """The last one before it ended."""
-        self.waiting_seq = 0
-        self.steps: list[tuple[int, Step]] | tuple[()] = ()
+        return self._during.attempt_seq
+
+    @property
+    def waiting(self) -> kinds.Waiting | None:
+        """The last time it waited before it ended."""
+        return self._during.waiting
+
+    @property
+    def waiting_seq(self) -> int:
+        """The place of that record; 0: it never waited."""
+        return self._during.waiting_seq
+
+    @property
+    def steps(self) -> list[tuple[int, Step]]:
         """(place, record) of what happened inside it, in log order."""
+        return self._during.steps
+
+    def during(self) -> During:
+        """Return what happened inside it, to be added to: for the fold."""
+        if self._during is NOTHING:
+            self._during = During()
+        return self._during
 
     def become(self, other: Node) -> None:
         """Become what another node of the same turn is."""
@@ -148,14 +266,9 @@ class Node:
         return {step.attempt for _, step in self.steps if isinstance(step, kinds.Lease)}
 
     @property
-    def erased(self) -> bool:
-        """Say whether what it said was taken out."""
-        return self.record.erased or (self.ended is not None and self.ended.erased)
-
-    @property
     def done(self) -> bool:
         """Say whether it has an answer."""
-        return self.ended is not None and self.ended.state == "done"
+        return self.outcome == "done"
 
 
 def _and(versions: frozenset[str] | None, version: str) -> frozenset[str] | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ledger.records import kinds
 from ledger.views import context, steps
-from ledger.views.nodes import Node, Tree, mapping, model_of
+from ledger.views.nodes import Node, Tree, model_of
 from ledger.views.ratings import Rating
 from ledger.views.ratings import labels as labels_of
 from ledger.views.ratings import ratings as ratings_of
@@ -43,20 +43,20 @@ def rows(tree: Tree, conversation: str, group: str) -> Iterator[Row]:
 
 
 def _row(tree: Tree, node: Node, given: list[Rating]) -> Row:
-    program = tree.programs.get(node.record.program)
+    program = tree.programs.get(node.program)
     return {
         "turn": node.id,
         "parent": node.parent,
-        "state": "not over" if node.ended is None else node.ended.state,
-        "inputs": dict(mapping(node.record, "inputs")),
-        "outputs": dict(mapping(node.ended, "outputs")),
+        "state": "not over" if node.outcome is None else node.outcome,
+        "inputs": node.inputs(),
+        "outputs": node.outputs(),
         "rating": mean(given),
         "ratings": [rating.to_dict() for rating in given],
         "earlier": context.rows(tree, node.id),
         "model": model_of(node),
         "labels": labels_of(tree, node.id),
         "program": program.name if program is not None else None,
-        "version": node.record.program,
+        "version": node.program,
         "helpers": [_helper(call) for call in steps.standing(node, max(1, node.attempt))],
     }
 

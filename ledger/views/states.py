@@ -31,8 +31,8 @@ def state(node: Node, *, now: datetime, dead: Dead = frozenset()) -> State:
     """
     if now.tzinfo is None:
         raise ValueError("a time without a zone names no moment")
-    if node.ended is not None:
-        return node.ended.state
+    if node.outcome is not None:
+        return node.outcome
     return unended(node.lease, waits=node.waiting_seq > node.lease_seq, now=now, dead=dead)
 
 
@@ -66,7 +66,7 @@ def unanswered(node: Node) -> list[dict[str, Any]]:
 
     A turn that ended has none: its end closed them. Raises: store-corrupt: they do not decode.
     """
-    if node.waiting is None or node.ended is not None:
+    if node.waiting is None or node.outcome is not None:
         return []
     asked = payload(node.waiting, "approvals")
     answers = [

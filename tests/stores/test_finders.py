@@ -274,7 +274,7 @@ def test_what_changes_a_log_removes_its_finder(folder, how):
     maker = store._finders.maker(log)
     late = Log(store_at(folder), "c")
     late.read()
-    records = store._read("c", 0, maker.structs)
+    records = store._read("c", 0, maker.undecoded)
     dict(changes(store))[how]()
     maker.finish()
 
@@ -330,7 +330,7 @@ def test_a_part_that_two_write_is_written_once(folder):
     shutil.rmtree(folder / "finders")
     makers = [store_at(folder)._finders.maker(log) for _ in range(2)]
     for maker in makers:
-        store_at(folder)._read("c", 0, maker.structs)
+        store_at(folder)._read("c", 0, maker.undecoded)
     for maker in makers:
         maker.finish()
     assert len(parts(folder)) == 1

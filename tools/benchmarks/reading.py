@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 import ledger
-from ledger.records import kinds
 from tools.benchmarks import floors, processes
 from tools.benchmarks.logs import CHAT, log_of
 from tools.benchmarks.rows import Bench, Measure, Row, timed
@@ -40,9 +39,8 @@ def all_values(store: ledger.FolderStore) -> None:
     history = whole(store)
     for turn in history.turns:
         node = history.node(turn)
-        kinds.payload(node.record.inputs)
-        if node.ended is not None:
-            kinds.payload(node.ended.outputs)
+        node.inputs()
+        node.outputs()
 
 
 def all_turns(store: ledger.FolderStore) -> None:
