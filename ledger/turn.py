@@ -86,7 +86,7 @@ class TurnBase:
     @property
     def inputs(self) -> dict[str, Any]:
         """What was sent, by name."""
-        inputs: dict[str, Any] = self._attached(self._inputs)
+        inputs: dict[str, Any] = self._log.raised(self._inputs)
         return inputs
 
     @property
@@ -97,7 +97,7 @@ class TurnBase:
     @property
     def outputs(self) -> dict[str, Any]:
         """Every output by name; empty until it is done."""
-        outputs: dict[str, Any] = self._attached(self._outputs)
+        outputs: dict[str, Any] = self._log.raised(self._outputs)
         return outputs
 
     @property

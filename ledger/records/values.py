@@ -118,6 +118,22 @@ def references(value: Any) -> Iterator[str]:
             stack.extend(item)
 
 
+def has_references(value: Any) -> bool:
+    """Say whether a value refers to a stored attachment."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if type(item) is dict:
+            if REFERENCE in item and any(True for _ in references(item)):
+                return True
+            item = item.values()
+        elif type(item) is not list:
+            continue
+        if not _CONTAINERS.isdisjoint(map(type, item)):
+            stack.extend(item)
+    return False
+
+
 def is_reference(value: Any) -> bool:
     """Say whether a value is a reference to stored bytes, in exactly its form."""
     if type(value) is not dict or len(value) != 1:
@@ -147,7 +163,7 @@ def references_in(value: Any) -> Iterator[dict[str, Any]]:
 
 def replaced(value: Any, of: Callable[[Any], Any]) -> Any:
     """Return a kept value with every reference in it replaced; itself where there is none."""
-    return _replaced(value, of) if any(True for _ in references(value)) else value
+    return _replaced(value, of) if has_references(value) else value
 
 
 def _replaced(value: Any, of: Callable[[Any], Any]) -> Any:

@@ -379,7 +379,9 @@ class Log:
 
     def raised(self, value: Any, given: Iterable[Attachment] = ()) -> Any:
         """Return a recorded value with an `Attachment` for each reference, read from this store."""
-        return attachments.raised(value, self.blobs, given)
+        return (
+            attachments.raised(value, self.blobs, given) if values.has_references(value) else value
+        )
 
     # -- redacting
 
