@@ -1,5 +1,6 @@
 """A history keeps the lines it was folded from, and says what it says of records."""
 
+import gc
 import json
 from typing import Any
 
@@ -151,3 +152,29 @@ def test_records_that_are_folded_elsewhere_are_kept_themselves() -> None:
 
     assert history.node("b").record.turn == "b"
     assert history.node("b").seq == 5
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_as_it_was(enabled: bool) -> None:
+    """It waits while many records are folded, and then is on or off as before, also when they cannot be read."""
+
+    class Watched(Undecoded):
+        """Says whether the collector was on while it was read, and fails."""
+
+        during: bool
+
+        def runs(self) -> Any:
+            """The records, and then an error."""
+            yield from super().runs()
+            self.during = gc.isenabled()
+            raise OSError("gone")
+
+    many = Watched([[kinds.Unreadable(seq=at) for at in range(1, 5001)]], handout.shallow)
+    was = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(OSError, match="gone"):
+            History.of(many)
+        assert (many.during, gc.isenabled()) == (False, enabled)
+    finally:
+        (gc.enable if was else gc.disable)()
