@@ -41,40 +41,33 @@ if TYPE_CHECKING:
     from ledger.turns.helping import remember
     from ledger.turns.receipts import Receipt
     from ledger.turns.running import drain
-    from ledger.views import (
-        Diff,
-        History,
-        Lineage,
-        Rating,
-        all_turns,
-        compacted,
-        last_turns,
-        only,
-        pipeline,
-        within,
-    )
+    from ledger.views.diff import Diff
+    from ledger.views.history import History
+    from ledger.views.lineage import Lineage
+    from ledger.views.ratings import Rating
+    from ledger.views.rules import all_turns, compacted, last_turns, only, pipeline, within
 
 _PLACES = {
     "Attachment": "ledger.turns.attachments",
     "Conversation": "ledger.conversation",
-    "Diff": "ledger.views",
+    "Diff": "ledger.views.diff",
     "Export": "ledger.sources.exporting",
     "FolderStore": "ledger.stores.folder",
-    "History": "ledger.views",
+    "History": "ledger.views.history",
     "LedgerError": "ledger.errors",
-    "Lineage": "ledger.views",
+    "Lineage": "ledger.views.lineage",
     "MemoryStore": "ledger.stores.memory",
     "Position": "ledger.stores.base",
-    "Rating": "ledger.views",
+    "Rating": "ledger.views.ratings",
     "Receipt": "ledger.turns.receipts",
     "SQLStore": "ledger.stores.sql.store",
     "Store": "ledger.stores.base",
     "Stream": "ledger.stream",
     "Turn": "ledger.turn",
     "aio": "ledger.aio",
-    "all_turns": "ledger.views",
+    "all_turns": "ledger.views.rules",
     "catalog": "ledger.catalog",
-    "compacted": "ledger.views",
+    "compacted": "ledger.views.rules",
     "copy_conversations": "ledger.sources.copying",
     "current": "ledger.turns.current",
     "drain": "ledger.turns.running",
@@ -84,18 +77,18 @@ _PLACES = {
     "export_markdown": "ledger.sources.exporting",
     "import_conversations": "ledger.sources.importing",
     "keep": "ledger.turns.content",
-    "last_turns": "ledger.views",
+    "last_turns": "ledger.views.rules",
     "memory": "ledger.memories",
     "merging": "ledger.merging",
-    "only": "ledger.views",
+    "only": "ledger.views.rules",
     "open": "ledger.opening",
-    "pipeline": "ledger.views",
+    "pipeline": "ledger.views.rules",
     "program": "ledger.turns.decorating",
     "rated": "ledger.sources.rated",
     "remember": "ledger.turns.helping",
     "resume_all": "ledger.recovery",
     "train_test": "ledger.sources.rated",
-    "within": "ledger.views",
+    "within": "ledger.views.rules",
     "write_jsonl": "ledger.sources.rated",
     "write_parquet": "ledger.sources.parquet",
 }

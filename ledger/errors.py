@@ -6,16 +6,37 @@ say where; the message is built from them and never holds a record's content. Al
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 
-@dataclass(eq=False)
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+@dataclass(eq=False, init=False, repr=False)
 class LedgerError(Exception):
-    """Base of every error this package raises on purpose. Next: look at `code`."""
+    """Base of every error this package raises on purpose. Next: look at `code`.
+
+    The annotations of a class are its fields, as in a dataclass; they are given by position or by name.
+    """
 
     code: ClassVar[str] = "ledger"
+
+    def __init_subclass__(cls) -> None:
+        # Each is a dataclass; methods of its own would be made at import, and cost more than all else there.
+        dataclass(eq=False, init=False, repr=False)(cls)
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        names = [each.name for each in fields(self)]
+        values = dict(zip(names, given, strict=False)) | named
+        needed = {each.name for each in fields(self) if each.default is MISSING}
+        if len(given) + len(named) > len(values) or not needed <= values.keys() <= {*names}:
+            raise TypeError(f"{type(self).__name__} takes {', '.join(names) or 'nothing'}")
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
+        return f"{type(self).__qualname__}({told})"
 
     def message(self) -> str:
         """The sentence for a person: what happened, where, and the next step."""
@@ -39,7 +60,6 @@ class LossWarning(UserWarning):
 # -- what was asked cannot be done as asked ---------------------------------------------------------
 
 
-@dataclass(eq=False)
 class ConversationIdInvalid(LedgerError):
     """Raised when a conversation id cannot be a safe file name. Next: choose another id."""
 
@@ -55,7 +75,6 @@ class ConversationIdInvalid(LedgerError):
         )
 
 
-@dataclass(eq=False)
 class ConversationUnknown(LedgerError):
     """Raised when a command names a conversation that holds nothing. Next: list what is there."""
 
@@ -75,7 +94,6 @@ class ConversationUnknown(LedgerError):
         )
 
 
-@dataclass(eq=False)
 class SignatureChanged(LedgerError):
     """Raised when a program's fields differ from those of the turns it would be shown.
 
@@ -98,7 +116,6 @@ class SignatureChanged(LedgerError):
         return f"{told} `rename`, continue from a turn that fits, or start another conversation"
 
 
-@dataclass(eq=False)
 class SummaryFailed(LedgerError):
     """Raised when a function that makes summaries fails, or gives no text. Next: mend it, and send again."""
 
@@ -112,7 +129,6 @@ class SummaryFailed(LedgerError):
         return f"{told}; no turn was recorded"
 
 
-@dataclass(eq=False)
 class ContentRefused(LedgerError):
     """Raised when a turn has a field that may not be kept, and its store would keep it.
 
@@ -129,7 +145,6 @@ class ContentRefused(LedgerError):
         return f"{told}; use an in-memory store, or let it be kept; nothing was recorded"
 
 
-@dataclass(eq=False)
 class Opaque(LedgerError):
     """Raised when a program has a field whose values have no JSON form. Next: give it a type."""
 
@@ -143,7 +158,6 @@ class Opaque(LedgerError):
         return f"{told}; change the program's parameters or their types"
 
 
-@dataclass(eq=False)
 class Busy(LedgerError):
     """Raised when the turn to continue from is still running and the view refuses to wait.
 
@@ -160,7 +174,6 @@ class Busy(LedgerError):
         return f'{told}; wait for it, continue from another turn, or send with sends="branch"'
 
 
-@dataclass(eq=False)
 class BusyWaiting(Busy):
     """Raised when the turn to continue from waits for a person. Next: answer, or continue from another turn."""
 
@@ -178,7 +191,6 @@ class BusyWaiting(Busy):
         return f'{where} {what}, continue from another turn, or send with sends="branch"'
 
 
-@dataclass(eq=False)
 class HeadMoved(LedgerError):
     """Raised when others added turns behind the one that a list of messages goes on from.
 
@@ -195,7 +207,6 @@ class HeadMoved(LedgerError):
         return f'conversation {self.conversation}: {news}; read it, or sync with moved="branch"'
 
 
-@dataclass(eq=False)
 class Nested(LedgerError):
     """Raised when a turn would be made from inside a turn: it could wait for itself.
 
@@ -218,7 +229,6 @@ class Nested(LedgerError):
         return f"{told} of {self.inside}; to allow it, open {self.inside} with {allow}"
 
 
-@dataclass(eq=False)
 class TurnUnknown(LedgerError):
     """Raised when no turn, or more than one, answers to a name. Next: list the turns."""
 
@@ -231,7 +241,6 @@ class TurnUnknown(LedgerError):
         return f"conversation {self.conversation}: {self.turn!r} {self.reason}; list the turns"
 
 
-@dataclass(eq=False)
 class TurnState(LedgerError):
     """Raised when a turn is not in a state that allows what was asked. Next: look at its state."""
 
@@ -244,7 +253,6 @@ class TurnState(LedgerError):
         return f"turn {self.turn} is {self.state}: {self.reason}"
 
 
-@dataclass(eq=False)
 class TurnWaiting(LedgerError):
     """Raised when a turn has no result yet because it waits for a person. Next: answer it."""
 
@@ -259,7 +267,6 @@ class TurnWaiting(LedgerError):
         return f"{told}; approve or deny each, then resume the turn"
 
 
-@dataclass(eq=False)
 class TurnUnfinished(LedgerError):
     """Raised when tools of a turn started and have no result: they may have run.
 
@@ -281,7 +288,6 @@ class TurnUnfinished(LedgerError):
         )
 
 
-@dataclass(eq=False)
 class TurnChanged(LedgerError):
     """Raised when a resumed program did not make the calls that it had made before.
 
@@ -300,7 +306,6 @@ class TurnChanged(LedgerError):
         )
 
 
-@dataclass(eq=False)
 class QuestionUnknown(LedgerError):
     """Raised when an answer names no question that is open. Next: look at `turn.waiting` for those that are."""
 
@@ -312,7 +317,6 @@ class QuestionUnknown(LedgerError):
         return f"turn {self.turn}: {self.reason}; turn.waiting has the open questions"
 
 
-@dataclass(eq=False)
 class Cancelled(LedgerError):
     """Raised when the turn was stopped. Next: nothing; somebody asked for it."""
 
@@ -323,7 +327,6 @@ class Cancelled(LedgerError):
         return f"turn {self.turn} was stopped"
 
 
-@dataclass(eq=False)
 class RequestMismatch(LedgerError):
     """Raised when a request id comes back with other inputs. Next: use a new request id."""
 
@@ -336,7 +339,6 @@ class RequestMismatch(LedgerError):
         return f"{told}, with other inputs; use a new request id"
 
 
-@dataclass(eq=False)
 class LeaseLost(LedgerError):
     """Raised when a turn's record comes from a process that no longer holds the turn.
 
@@ -351,7 +353,6 @@ class LeaseLost(LedgerError):
         return f"turn {self.turn}: {self.reason}; nothing was recorded"
 
 
-@dataclass(eq=False)
 class RecordInvalid(LedgerError):
     """Raised when a value cannot be kept exactly. Next: convert it at the path that is named."""
 
@@ -364,7 +365,6 @@ class RecordInvalid(LedgerError):
         return f"{self.path or 'the record'}: {self.reason}; nothing was stored, convert it first"
 
 
-@dataclass(eq=False)
 class RecordTooLarge(LedgerError):
     """Raised when one record is over the size limit. Next: keep bulk as an attachment."""
 
@@ -377,7 +377,6 @@ class RecordTooLarge(LedgerError):
         return f"{told}; keep large content as an attachment; nothing was stored"
 
 
-@dataclass(eq=False)
 class AttachmentMissing(LedgerError):
     """Raised when the bytes of an attachment are not in the store. Next: restore that one file."""
 
@@ -388,7 +387,6 @@ class AttachmentMissing(LedgerError):
         return f"the bytes of attachment {self.sha256} are not in this store; restore that file"
 
 
-@dataclass(eq=False)
 class ImportInvalid(LedgerError):
     """Raised when nothing, or contradicting content, would be imported. Next: read the reason."""
 
@@ -400,7 +398,6 @@ class ImportInvalid(LedgerError):
         return f"{self.source}: {self.reason}"
 
 
-@dataclass(eq=False)
 class MessagesLossy(LedgerError):
     """Raised when a strict conversion would lose something. Next: change that, or convert without `strict`."""
 
@@ -416,7 +413,6 @@ class MessagesLossy(LedgerError):
 # -- events of running turns -----------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class EventRefused(LedgerError):
     """Raised when a log of events does not take an event, or does not have one.
 
@@ -450,7 +446,6 @@ _AFTER_EVENT_REFUSED = {
 # -- stores ----------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
 class StoreConflict(LedgerError):
     """Raised when a conversation is not at the expected position. Next: read, decide again, retry."""
 
@@ -469,7 +464,6 @@ class StoreConflict(LedgerError):
         return f"conversation {self.conversation} {self.reason or what}"
 
 
-@dataclass(eq=False)
 class StoreGone(LedgerError):
     """Raised when the position to read after is not in this log. Next: forget it, read from 0."""
 
@@ -485,7 +479,6 @@ class StoreGone(LedgerError):
         )
 
 
-@dataclass(eq=False)
 class StoreFailure(LedgerError):
     """Base of what can go wrong at a place in a store: an operation, a path, a reason."""
 
@@ -500,12 +493,10 @@ class StoreFailure(LedgerError):
         return f"{self.where}: {self.reason}; {self.next_step}"
 
 
-@dataclass(eq=False)
 class StoreIO(StoreFailure):
     """Raised when the system or the database refuses a read or a write. Next: look at it, try again."""
 
 
-@dataclass(eq=False)
 class StoreFull(StoreFailure):
     """Raised when there is no room: nothing of the append counts. Next: make room, append again."""
 
@@ -513,7 +504,6 @@ class StoreFull(StoreFailure):
     next_step: ClassVar[str] = "nothing was recorded; make room and append again"
 
 
-@dataclass(eq=False)
 class StoreUnknown(StoreFailure):
     """Raised when a flush failed, or a database was lost in an append: the records may be there.
 
@@ -524,7 +514,6 @@ class StoreUnknown(StoreFailure):
     next_step: ClassVar[str] = "whether the records are durable is not known; read before retrying"
 
 
-@dataclass(eq=False)
 class StoreBusy(StoreFailure):
     """Raised when another process held the append lock for the whole waiting time. Next: retry."""
 
@@ -532,7 +521,6 @@ class StoreBusy(StoreFailure):
     next_step: ClassVar[str] = "nothing was recorded; try again, or look for a stopped process"
 
 
-@dataclass(eq=False)
 class StoreLink(StoreFailure):
     """Raised when a path of the store is a link, a device or the like. Next: find out whose it is; remove it."""
 
@@ -540,7 +528,6 @@ class StoreLink(StoreFailure):
     next_step: ClassVar[str] = "it was not followed; find out who put it there and remove it"
 
 
-@dataclass(eq=False)
 class StoreDenied(StoreFailure):
     """Raised when the rights are missing, or others may write to the folder. Next: mend the rights."""
 
@@ -548,7 +535,6 @@ class StoreDenied(StoreFailure):
     next_step: ClassVar[str] = "mend its owner, its mode or the rights"
 
 
-@dataclass(eq=False)
 class StoreReadOnly(StoreFailure):
     """Raised when appending to a store that can only be read. Next: open it where it is writable."""
 
@@ -556,7 +542,6 @@ class StoreReadOnly(StoreFailure):
     next_step: ClassVar[str] = "it can be read here; append where it is writable"
 
 
-@dataclass(eq=False)
 class StoreVersion(StoreFailure):
     """Raised when a log holds records of a newer format, or a database newer tables. Next: upgrade."""
 
@@ -566,7 +551,6 @@ class StoreVersion(StoreFailure):
     )
 
 
-@dataclass(eq=False)
 class StoreCorrupt(LedgerError):
     """Raised when the bytes of a record, or of one field of it, do not read. Next: verify the log."""
 
@@ -583,7 +567,6 @@ class StoreCorrupt(LedgerError):
         )
 
 
-@dataclass(eq=False)
 class StoreUnsupported(LedgerError):
     """Raised when a store lacks an optional method that was needed. Next: use a store that has it."""
 

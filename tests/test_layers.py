@@ -75,7 +75,6 @@ HOMES = {
     "msgspec": ["*"],
     "portalocker": ["stores.locks"],
     "psycopg": ["stores.sql.*"],
-    "rich": ["cli", "cli.*"],
     "sqlalchemy": ["stores.sql.*"],
     "typer": ["cli", "cli.*"],
 }
@@ -205,8 +204,8 @@ def test_the_table_is_a_direction():
         ("stores/folder.py", "import filelock", ["1: only stores.locks may import filelock"]),
         (
             "conversation.py",
-            "from rich.table import Table",
-            ["1: only cli and cli.* may import rich"],
+            "from typer import Option",
+            ["1: only cli and cli.* may import typer"],
         ),
         (
             "views/place.py",

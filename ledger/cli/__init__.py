@@ -10,7 +10,7 @@ def main() -> None:
     try:
         from ledger.cli.app import run
     except ModuleNotFoundError as error:
-        if error.name not in ("typer", "rich"):
+        if error.name != "typer":
             raise
         message = "turn-ledger: the command line needs an extra: pip install 'turn-ledger[cli]'"
         print(message, file=sys.stderr)

@@ -9,21 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ledger.cli import (
-    asking,
-    attaching,
-    comparing,
-    copying,
-    exporting,
-    finding,
-    noting,
-    reading,
-    removing,
-    resuming,
-    running,
-    writing,
-)
-from ledger.cli.output import (
+from ledger.cli.commands import Commands
+from ledger.cli.ending import (
     OutputClosed,
     OutputFailed,
     abandon_output,
@@ -31,12 +18,14 @@ from ledger.cli.output import (
     finish,
     tell,
     warn,
+    writing,
 )
-from ledger.cli.stores import default_store, named_store
 from ledger.errors import LedgerError
 
 app = typer.Typer(
     name="turn-ledger",
+    cls=Commands,
+    rich_markup_mode=None,  # Rich would take twice the time that all else of a help takes.
     help="Conversations kept as append-only logs: import, branch, merge and inspect them.",
     epilog="Exit codes: 0 done · 1 a fault of this program · 2 wrong usage · 3 not found · 4 refused · "
     "5 the store failed, or is not fit · 6 the input cannot be kept or read · 7 the output cannot "
@@ -74,21 +63,9 @@ def _options(
 ) -> None:
     if store == "":
         raise typer.BadParameter("--store is given without a folder")
+    from ledger.cli.stores import default_store, named_store
+
     context.obj = named_store(store) if store is not None else default_store()
-
-
-finding.add_to(app)
-reading.add_to(app)
-comparing.add_to(app)
-attaching.add_to(app)
-exporting.add_to(app)
-writing.add_to(app)
-noting.add_to(app)
-copying.add_to(app)
-running.add_to(app)
-asking.add_to(app)
-resuming.add_to(app)
-removing.add_to(app)
 
 
 def store_first(arguments: list[str]) -> list[str]:
@@ -159,7 +136,9 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
 
 def _wrong_usage(error: Any, *, as_json: bool) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
-        return 2  # Making the error showed the help.
+        with writing():
+            print(error.format_message())  # the help
+        return 2
     path = error.ctx.command_path if error.ctx is not None else "turn-ledger"
     message = error.format_message().rstrip(".")
     tell(f"{message}; `{path} -h` tells how it is used", "usage", as_json=as_json)

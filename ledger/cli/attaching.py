@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ledger.cli.output import NOT_FOUND, Id, Json, conversation, say, say_json, tell, write_out
+from ledger.cli.ending import NOT_FOUND, tell
+from ledger.cli.output import Id, Json, conversation, say, say_json, write_out
 from ledger.records.values import REFERENCE
 from ledger.turns.attachments import Attachment
 from ledger.views.text import attachment_text, printable

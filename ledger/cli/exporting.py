@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from ledger.cli.ending import warn
 from ledger.cli.output import (
     complete_id,
     conversation,
     name_foreign_files,
     named,
-    warn,
     write_out,
     writing_to,
 )

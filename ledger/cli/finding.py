@@ -13,9 +13,9 @@ import typer
 
 from ledger.catalog import Answer, Hit, Listed, Spent, Waiting, of
 from ledger.catalog.catalog import MOST
+from ledger.cli.ending import fail
 from ledger.cli.output import (
     Json,
-    fail,
     moment,
     name_foreign_files,
     opened,

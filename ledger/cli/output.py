@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
+from ledger.cli.ending import fail, warn, writing
 from ledger.cli.stores import default_store, named_store, opened_store, store_of
 from ledger.conversation import Conversation
 from ledger.errors import (
     ConversationUnknown,
     LedgerError,
-    QuestionUnknown,
-    TurnUnfinished,
     TurnUnknown,
 )
 from ledger.opening import open as open_conversation
@@ -51,72 +49,6 @@ MaybeTurn = Annotated[
 ]
 
 T = TypeVar("T")
-
-NOT_FOUND = 3
-"""The exit code when what was named is not there."""
-EXIT_CODES = {
-    "conversation-unknown": NOT_FOUND,
-    "turn-unknown": NOT_FOUND,
-    "event-unknown": NOT_FOUND,
-    "attachment-missing": NOT_FOUND,
-    "import-invalid": 6,
-    "record-invalid": 6,
-    "record-too-large": 6,
-    "conversation-id": 6,
-}
-
-DAMAGE = 8
-"""The exit code of who finds damage."""
-
-
-class OutputClosed(Exception):
-    """Raised when nobody reads standard output any more. Next: end, without a word."""
-
-
-class OutputFailed(Exception):
-    """Raised when the output cannot be written. Next: end, and say why."""
-
-
-def tell(message: str, code: str, *, as_json: bool) -> None:
-    """Print an error as one line on stderr, with its code; for programs as a JSON object."""
-    if as_json:
-        _note({"error": {"code": code, "message": message}})
-    else:
-        in_one_line = "; ".join(message.splitlines())
-        _note(f"turn-ledger: {printable(in_one_line)} [{code}]")
-
-
-def warn(message: str, *, as_json: bool) -> None:
-    """Print what should be known as one line on stderr; for programs as a JSON object."""
-    _note({"warning": {"message": message}} if as_json else f"turn-ledger: {printable(message)}")
-
-
-def _note(line: str | dict[str, Any]) -> None:
-    if sys.stderr is not None:
-        print(line if isinstance(line, str) else json.dumps(line), file=sys.stderr)
-
-
-def fail(error: LedgerError, *, as_json: bool = False) -> int:
-    """Print an error on stderr, with its code, and return the exit code of its kind."""
-    tell(_message(error), error.code, as_json=as_json)
-    if error.code in EXIT_CODES:
-        return EXIT_CODES[error.code]
-    return 5 if error.code.startswith("store-") else 4
-
-
-def _message(error: LedgerError) -> str:
-    """Return what an error says, with what is to be done next in the words of the command line."""
-    if isinstance(error, TurnUnfinished):
-        named = ", ".join(
-            f"{key} ({name})" for key, name in zip(error.tools, error.names, strict=True)
-        )
-        return (
-            f"turn {error.turn}: tools that started may have run, and what they gave is not known: {named}; "
-            "say so of each with --result KEY=JSON, or --rerun KEY"
-        )
-    if isinstance(error, QuestionUnknown):
-        return f"turn {error.turn}: {error.reason}; `turn-ledger show` lists what is open"
-    return error.message()
 
 
 def opened(context: typer.Context, id: str) -> Conversation:
@@ -210,42 +142,15 @@ def width() -> int:
 
 def say(text: str) -> None:
     """Print text for people."""
-    with _writing():
+    with writing():
         sys.stdout.write(text + "\n")
 
 
 def say_now(text: str) -> None:
     """Print text as it is, at once: what is said is not held back for more to come."""
-    with _writing():
+    with writing():
         sys.stdout.write(text)
         sys.stdout.flush()
-
-
-def finish() -> None:
-    """Write out what is still held back."""
-    with _writing():
-        sys.stdout.flush()
-
-
-def abandon_output() -> None:
-    """Let what is still held back go nowhere, so that the interpreter says nothing of it at its end."""
-    if sys.stdout is not None:
-        with suppress(OSError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
-
-
-@contextmanager
-def _writing(where: str = "") -> Iterator[None]:
-    """Turn the system's errors inside into ours."""
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise OutputClosed from error
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise OutputFailed(f"{where or 'the output'} cannot be written: {reason}") from error
 
 
 def say_json(value: Any) -> None:
@@ -546,7 +451,7 @@ def write_out(text: str | bytes | Iterable[bytes], path: Path | None) -> None:
     data = text.encode() if isinstance(text, str) else text
     pieces = [data] if isinstance(data, bytes) else data
     if path is None:
-        with _writing():
+        with writing():
             sys.stdout.flush()
             for piece in pieces:
                 sys.stdout.buffer.write(piece)
@@ -560,7 +465,7 @@ def write_out(text: str | bytes | Iterable[bytes], path: Path | None) -> None:
 @contextmanager
 def writing_to(path: Path) -> Iterator[None]:
     """Turn what goes wrong with a new file into errors for people."""
-    with _writing(str(path)):
+    with writing(str(path)):
         try:
             yield
         except FileExistsError:

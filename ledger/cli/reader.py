@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-from ledger.cli.output import OutputClosed
+from ledger.cli.ending import OutputClosed
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import msgspec
 import typer
 
 from ledger.cli.copying import folder_of
+from ledger.cli.ending import DAMAGE
 from ledger.cli.output import (
-    DAMAGE,
     Id,
     Json,
     TurnName,

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ledger.cli.ending import OutputClosed, warn
 from ledger.cli.output import (
     Json,
-    OutputClosed,
     complete_id,
     conversation,
     handles,
@@ -27,7 +27,6 @@ from ledger.cli.output import (
     say_json,
     say_now,
     turn_json,
-    warn,
     width,
 )
 from ledger.cli.reader import while_read

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ledger.cli.ending import warn
 from ledger.cli.output import (
     Id,
     Json,
@@ -24,7 +25,6 @@ from ledger.cli.output import (
     say_json,
     say_now,
     turn_json,
-    warn,
     width,
 )
 from ledger.cli.reader import while_read

@@ -13,8 +13,8 @@ import typer
 
 from ledger import merging
 from ledger.cli.copying import folder_of
+from ledger.cli.ending import DAMAGE, tell
 from ledger.cli.output import (
-    DAMAGE,
     Id,
     Json,
     conversation,
@@ -24,7 +24,6 @@ from ledger.cli.output import (
     report_text,
     say,
     say_json,
-    tell,
     turn_json,
     turn_text,
     whole_id,

@@ -105,6 +105,23 @@ def test_error_is_picklable_with_its_fields(cls: type[LedgerError]) -> None:
         assert getattr(back, field.name) == getattr(error, field.name)
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ((), {"where": "a"}),
+        (("a", "b", "c"), {}),
+        (("a",), {"where": "a", "reason": "b"}),
+        (("a", "b"), {"more": 1}),
+    ],
+)
+def test_an_error_takes_its_fields_and_nothing_else(
+    given: tuple[str], named: dict[str, Any]
+) -> None:
+    """A field that is missing, given twice, or none of its own, is refused; the fields are named."""
+    with pytest.raises(TypeError, match="StoreFull takes where, reason"):
+        errors.StoreFull(*given, **named)
+
+
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
 def test_docstring_says_when_and_what_next(cls: type[LedgerError]) -> None:
     """The reference page prints the docstring: when it is raised and what the caller does next."""
