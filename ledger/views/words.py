@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -33,8 +34,15 @@ _SHORT = 12
 """Characters of a shared stretch, on average, that make it single words."""
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"([{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]|^)(\s*)")
-"""A word and the blanks behind it; at the beginning of a text also blanks behind none."""
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """Return what finds a word and the blanks behind it; at the beginning of a text also blanks behind none.
+
+    To compile it takes milliseconds, and most processes compare nothing.
+    """
+    return re.compile(rf"([{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]|^)(\s*)")
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -75,7 +83,7 @@ def _whole(a: str, b: str) -> list[Piece]:
 
 
 def _words(text: str) -> list[tuple[str, str]]:
-    return _WORD.findall(text)
+    return _word().findall(text)
 
 
 def _lines(text: str) -> list[tuple[str, str]]:
