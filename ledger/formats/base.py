@@ -19,8 +19,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
+import msgspec
+
 from ledger.records import ids, times
-from ledger.records.canonical import canonical
 
 Message = dict[str, Any]
 """A provider-neutral message, as docs/reference/format.md describes it."""
@@ -38,7 +39,8 @@ def turn_id(
     source has an answer without a prompt. first: the source's id of the first record of the answer
     path that no sibling turn shares, as `tree` finds it; None when the turn is unanswered.
     """
-    digest = hashlib.sha256(canonical([format, conversation, user, first])).digest()
+    named = msgspec.json.encode([format, conversation, user, first])  # Of text it is canonical.
+    digest = hashlib.sha256(named).digest()
     milliseconds = times.to_milliseconds(created) if created else 0
     if not 0 <= milliseconds < 1 << 48:
         milliseconds = 0

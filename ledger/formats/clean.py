@@ -12,6 +12,8 @@ import re
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from ledger.formats import deep
 from ledger.formats.base import Notes
 from ledger.records import times, values
@@ -33,6 +35,10 @@ def decoded(raw: bytes, notes: Notes) -> Any:
     Raises: ValueError: they are none.
     """
     try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        pass  # What it reads it reads as `json` does; but that reads NaN, lone surrogates and more.
+    try:
         text = raw.decode()
     except UnicodeDecodeError:
         text = raw.decode(errors="replace")
@@ -52,7 +58,7 @@ def text(value: str, notes: Notes) -> str:
 
 def record_id(value: str) -> str:
     """Return a source's id as exact text; lone surrogates are spelled, so ids stay apart."""
-    return value.encode(errors="backslashreplace").decode()
+    return value if value.isascii() else value.encode(errors="backslashreplace").decode()
 
 
 def value(item: Any, notes: Notes, depth: int = 0) -> Any:
@@ -80,7 +86,7 @@ def moment(value: Any) -> datetime | None:
             value = float(value)
         except ValueError:
             return times.from_text(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         return times.from_unix(value / 1000 if abs(value) >= _MILLISECONDS_FROM else value)

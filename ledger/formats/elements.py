@@ -5,7 +5,8 @@ Only brackets and strings are followed, so memory holds one element, not the fil
 that is not JSON inside costs itself alone. What is not well nested ends the reading with a `Broken`
 that names the byte; the elements before it have been handed out.
 
-No byte of a multi-byte UTF-8 sequence looks like a quote, a backslash or a bracket, so bytes do.
+No byte of a multi-byte UTF-8 sequence looks like a quote, a backslash or a bracket, so bytes do. They are
+followed in a copy in which nothing is escaped: there a string ends at the next quote, and to find that is quick.
 """
 
 from __future__ import annotations
@@ -31,17 +32,16 @@ _SHORT = 64
 """A string cut by the end of the data is looked at again when it is no longer than this, so that
 the wrapper's key is seen whole; a longer one is followed piece by piece."""
 
-_STRING_REST = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"]*+"|["\[\]{},]')
 
 
 def _nested_to(depth: int) -> bytes:
     """Return the pattern of what is well nested, brackets within brackets to a depth; it never goes back."""
     within = b"" if depth == 0 else rb"|\[%b\]|\{%b\}" % ((_nested_to(depth - 1),) * 2)
-    return rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"%b)*+' % within
+    return rb'(?:[^"\[\]{}]++|"[^"]*+"%b)*+' % within
 
 
-_WHOLE = re.compile(_nested_to(4), re.DOTALL)
+_WHOLE = re.compile(_nested_to(4))
 """Whatever inside an element is whole: one match skips it, and what is deeper is followed bracket by bracket."""
 _OPENED_BY = {b"]": b"[", b"}": b"{"}
 
@@ -92,6 +92,8 @@ class _Splitter:
         self.broken = False
         self._limit = limit_bytes
         self._data = bytearray()
+        self._plain = bytearray()
+        """The same bytes, but for those of escapes; without backslashes at the end, whose meaning is not known yet."""
         self._base = 0
         """Offset in the file of the first byte of `_data`."""
         self._at = 0
@@ -111,6 +113,7 @@ class _Splitter:
     def feed(self, chunk: bytes, *, at_end: bool = False) -> Iterator[Element | Broken]:
         """Follow more bytes; yield what they complete."""
         self._data += chunk
+        self._unescape(chunk, at_end)
         if not self._begun:
             if broken := self._begin(at_end):
                 yield broken
@@ -147,6 +150,15 @@ class _Splitter:
         return Element(after, self._base)
 
     # -- the beginning and the end
+
+    def _unescape(self, chunk: bytes, at_end: bool) -> None:
+        # What is in `_data` alone was held back: backslashes.
+        more = b"\\" * (len(self._data) - len(chunk) - len(self._plain)) + chunk
+        if not at_end and more.endswith(b"\\"):
+            more = more.rstrip(b"\\")
+        if b"\\" in more:
+            more = more.replace(b"\\\\", b"__").replace(b'\\"', b"__")
+        self._plain += more
 
     def _begin(self, at_end: bool) -> Broken | None:
         if len(self._data) < len(jsonl.BOM) and not at_end:
@@ -185,6 +197,7 @@ class _Splitter:
 
     def _drop(self, count: int) -> None:
         del self._data[:count]
+        del self._plain[:count]
         self._base += count
         self._at = max(0, self._at - count)
         if self._start is not None:
@@ -198,18 +211,18 @@ class _Splitter:
             if self._in_string and not self._leave_string():
                 return None
             if len(self._open) > max(self._level, 1) and (
-                whole := _WHOLE.match(self._data, self._at)
+                whole := _WHOLE.match(self._plain, self._at)
             ):
                 self._at = whole.end()
-            found = _TOKEN.search(self._data, self._at)
+            found = _TOKEN.search(self._plain, self._at)
             if found is None:
-                self._at = len(self._data)
+                self._at = len(self._plain)
                 return None
             token = found.group()
             if token != b'"':
                 self._at = found.end()
                 return bytes(token)
-            if len(self._data) - found.start() <= _SHORT:
+            if len(self._plain) - found.start() <= _SHORT:
                 self._at = found.start()
                 return None
             self._in_string = True
@@ -217,13 +230,10 @@ class _Splitter:
             self._last = token
 
     def _leave_string(self) -> bool:
-        found = _STRING_REST.match(self._data, self._at)
-        self._at = found.end() if found else self._at
-        if self._data[self._at : self._at + 1] != b'"':
-            return False
-        self._at += 1
-        self._in_string = False
-        return True
+        quote = self._plain.find(b'"', self._at)
+        self._in_string = quote < 0
+        self._at = len(self._plain) if quote < 0 else quote + 1
+        return quote >= 0
 
     def _follow(self, token: bytes) -> Element | Broken | None:
         before, self._last = self._last, token

@@ -172,19 +172,19 @@ class Tree:
             id=end.turn,
             parent=top.above.turn if top.above else None,
             inputs={"message": "\n\n".join(kept.node.text for kept in prompts)},
-            outputs={"result": _joined(nodes)} if name is not None else None,
+            outputs={"result": _joined(nodes, end.answered)} if name is not None else None,
             state="done" if name is not None else "abandoned",
             model=_last(node.model for node in nodes),
             usage=_usage(path, name),
             messages_in=_messages(prompts),
             messages_out=self._pair(_messages(path)),
-            source=self._source(prompts, path, user),
+            source=self._source(prompts + path, user, _cut(nodes, end.answered)),
         )
 
-    def _source(self, prompts: list[_Kept], path: list[_Kept], user: Node | None) -> dict[str, Any]:
-        nodes = [kept.node for kept in prompts + path]
+    def _source(self, way: list[_Kept], user: Node | None, cut: str | None) -> dict[str, Any]:
+        nodes = [kept.node for kept in way]
         first, last = nodes[0], nodes[-1]
-        context = [node.id for kept in prompts + path for node in _aside_nodes(kept)]
+        context = [node.id for kept in way for node in _aside_nodes(kept)]
         source: dict[str, Any] = {
             "format": self._format,
             "conversation": self._conversation,
@@ -193,7 +193,7 @@ class Tree:
             "context": context or None,
             "created": _time(first.created),
             "updated": _time(last.updated or last.created),
-            "cut": _cut([kept.node for kept in path]),
+            "cut": cut,
         }
         return {key: value for key, value in source.items() if value is not None}
 
@@ -266,8 +266,10 @@ def _way(end: _Kept) -> tuple[list[_Kept], list[_Kept]]:
 
 
 def _aside_nodes(kept: _Kept) -> list[Node]:
-    nodes: list[Node] = []
     asides = kept.asides
+    if asides is None:
+        return []
+    nodes: list[Node] = []
     while asides is not None:
         nodes.append(asides.node)
         asides = asides.before
@@ -275,20 +277,20 @@ def _aside_nodes(kept: _Kept) -> list[Node]:
 
 
 def _messages(path: list[_Kept]) -> list[Message]:
-    return [
-        message
-        for kept in path
-        for node in (*_aside_nodes(kept), kept.node)
-        for message in node.messages
-    ]
+    messages: list[Message] = []
+    for kept in path:
+        for node in _aside_nodes(kept):
+            messages += node.messages
+        messages += kept.node.messages
+    return messages
 
 
-def _joined(path: list[Node]) -> str:
+def _joined(path: list[Node], answered: bool) -> str:
     """Join what was said back; a piece that only ran out of room goes on without a gap.
 
     Without an answer it is what was said last on the way to one.
     """
-    if not any(node.kind == "answer" for node in path):
+    if not answered:
         return _last(node.text for node in path) or ""
     out = ""
     whole = True
@@ -312,8 +314,8 @@ def _usage(path: list[_Kept], name: str | None) -> dict[str, int] | None:
     return total or None
 
 
-def _cut(path: list[Node]) -> str | None:
-    if path and not any(node.kind == "answer" for node in path):
+def _cut(path: list[Node], answered: bool) -> str | None:
+    if path and not answered:
         return _last(node.cut for node in path) or "no_answer"
     return path[-1].cut if path else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def to_text(moment: datetime) -> str:
@@ -42,4 +43,4 @@ def from_unix(seconds: float) -> datetime | None:
 
 def to_milliseconds(moment: datetime) -> int:
     """Return whole milliseconds since 1970, rounded down."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - _EPOCH) // _MILLISECOND

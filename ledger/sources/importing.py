@@ -243,7 +243,7 @@ def _import_draft(
     log = Log(store, name)
     blobs = log.blobs
     given: list[Attachment] = []
-    if blobs is not None:
+    if blobs is not None and media.names:
         history = log.read()
         lacking = [turn for turn in draft.turns if turn.id not in history]
         given = media.take_in(lacking, lambda found: log.keep([found]), draft.notes)
@@ -257,5 +257,5 @@ def _import_draft(
                 blobs.put(data)
         return found.records
 
-    log.append(decide, given)
+    log.append(decide, given, last=True)
     return len(found.turns), len(draft.turns) - len(found.turns)

@@ -35,7 +35,8 @@ class Media:
 
     def __init__(self, names: Iterable[str] = (), open: Callable[[str], Any] | None = None) -> None:
         self._open = open
-        self._names = sorted((re.split(r"[/\\]", name)[-1], name) for name in names)
+        self.names = sorted((re.split(r"[/\\]", name)[-1], name) for name in names)
+        """What each file is called, and its path in the export, sorted."""
 
     def find(self, pointer: str) -> str | None:
         """Return the path in the export of what a message points to; None: it is not there."""
@@ -43,8 +44,8 @@ class Media:
         if found is None:
             return None
         id = found[1]
-        for at in range(bisect_left(self._names, (id, "")), len(self._names)):
-            base, name = self._names[at]
+        for at in range(bisect_left(self.names, (id, "")), len(self.names)):
+            base, name = self.names[at]
             if not base.startswith(id):
                 return None
             if base == id or base[len(id)] in _ENDS:
@@ -56,7 +57,7 @@ class Media:
 
         What cannot be read stays a pointer, and is counted. Raises: what `keep` raises of the store.
         """
-        if not self._names:
+        if not self.names:
             return []
         taken: dict[str, Attachment | None] = {}
 

@@ -108,6 +108,8 @@ class FolderBlobs:
         self._calls = calls or files.Files()
         self._seen: set[str] = set()
         """What was here when this object looked. It grows with what a process puts and reads."""
+        self._named: dict[str, tuple[int, int]] = {}
+        """Which folders stood here before their names were made durable."""
         self._put: dict[str, _Mark] = {}
         """How the files looked that this object put here."""
 
@@ -122,14 +124,14 @@ class FolderBlobs:
             if self._is_untouched(sha256):
                 return sha256, len(content)
         with files.naming(self._folder):
-            self._calls.make_folder(self._folder)
+            self._make(self._folder)
         self._check_trusted()
         path = os.path.join(self._folder, f"new-{secrets.token_hex(16)}")
         try:
             with files.naming(self._folder):
                 sha256, size = self._write(path, content)
                 shelf = os.path.join(self._folder, sha256[:2])
-                self._calls.make_folder(shelf)
+                self._make(shelf)
                 files.check_trusted(shelf)
                 os.replace(path, os.path.join(shelf, sha256))
                 self._calls.flush_folder(shelf)
@@ -142,6 +144,18 @@ class FolderBlobs:
         if mark is not None:
             self._put[sha256] = mark
         return sha256, size
+
+    def _make(self, folder: str) -> None:
+        """Make a folder, its name durable: also one that another process made, which may have died before.
+
+        Once for each that stands there: names that are durable stay so.
+        """
+        found = _mark(folder)
+        there = found and found[:2]
+        if there is None or self._named.get(folder) != there:
+            self._calls.make_folder(folder)
+            if there is not None:
+                self._named[folder] = there
 
     def _is_untouched(self, sha256: str) -> bool:
         """Say whether a file is here that this object put, as far as its inode and times tell."""

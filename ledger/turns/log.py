@@ -217,12 +217,15 @@ class Log:
         self,
         decide: Callable[[History], list[NewRecord]],
         given: Sequence[Attachment] = (),
+        *,
+        last: bool = False,
     ) -> History:
         """Append what `decide` answers to the log as it is, and return the history with it.
 
         `decide` is asked again, with a newer history, as long as others append first; it refuses by
         raising, and then nothing is appended. No records: nothing is appended.
-        Args: given: the attachments that the records name: the store has them before.
+        Args: given: the attachments that the records name: the store has them before. last: nothing is
+        asked afterwards: the history is returned as it was decided on, and what was appended is folded when it is read.
         """
         puts = PUTS
         while True:
@@ -244,7 +247,7 @@ class Log:
                     elif code != "store-conflict":
                         raise
                     continue
-                return self._add_own(records, count)
+                return history if last else self._add_own(records, count)
 
     def _add_own(self, records: list[NewRecord], count: int) -> History:
         """Fold records that were appended just now; they are as they were given, so they are not read again."""

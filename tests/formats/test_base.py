@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledger.formats.base import MOST_LISTED, MOST_TOLD, Counted, Notes, Report, Skipped, turn_id
 from ledger.records import ids
+from ledger.records.canonical import canonical
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 
@@ -37,6 +41,15 @@ def test_each_name_counts():
     names += [("f", "c", "u", "b"), ("f", "c", "u", None), ("f", "c", "u", "")]
 
     assert len(names) == len({turn_id(*four, NOON) for four in names})
+
+
+@given(*[st.text()] * 2, *[st.none() | st.text()] * 2)
+def test_an_id_is_made_of_canonical_json(format, conversation, user, first):
+    """Whatever the names are, what is hashed is their canonical JSON, as the rule says."""
+    digest = hashlib.sha256(canonical([format, conversation, user, first])).digest()
+    expected = ids.uuid7(0, int.from_bytes(digest[:10], "big") >> 6)
+
+    assert expected == turn_id(format, conversation, user, first, None)
 
 
 def test_a_report_says_all_that_happened():

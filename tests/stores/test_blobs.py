@@ -6,8 +6,10 @@ import errno
 import hashlib
 import io
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +79,36 @@ def test_where_they_lie(tmp_path):
         assert str(folder) in flushed
     assert calls.calls.index(("flush",)) < len(calls.calls) - 1
     assert calls.calls[-1] == ("flush_folder", str(place / name[:2]))
+
+
+def test_a_folder_is_made_durable_once(tmp_path):
+    """A folder that stood there when its name was flushed is not flushed again; one that is made anew is."""
+    calls = Recorded()
+    blobs = FolderBlobs(str(tmp_path / "s"), calls=calls)
+    same = [data for n in range(2000) if is_on_shelf(data := b"%d" % n, "aa")][:4]
+
+    def flushed(data: bytes) -> list[str]:
+        calls.calls.clear()
+        blobs.put(data)
+        found = [Path(call[1]) for call in calls.calls if call[0] == "flush_folder"]
+        return [str(path.relative_to(tmp_path)) for path in found]
+
+    shelf = "s/attachments/aa"
+    assert flushed(same[0]) == [".", "s", "s/attachments", shelf]
+    assert flushed(same[1]) == [
+        "s",
+        "s/attachments",
+        shelf,
+    ]  # Others might have made them, and died.
+    assert flushed(same[2]) == [shelf]
+
+    shutil.rmtree(tmp_path / "s")
+
+    assert flushed(same[3]) == [".", "s", "s/attachments", shelf]
+
+
+def is_on_shelf(data: bytes, shelf: str) -> bool:
+    return hashlib.sha256(data).hexdigest().startswith(shelf)
 
 
 def test_altered_bytes_are_not_handed_out(tmp_path):

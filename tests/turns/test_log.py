@@ -1,9 +1,14 @@
 """A log as the shells use it: what is looked at without its lock is always whole."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 import ledger
+from ledger.turns import commands
 from ledger.turns.log import Log
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Looked(ledger.MemoryStore):
@@ -91,3 +96,12 @@ def test_a_log_can_be_looked_at_by_position():
     assert log.position == 0
     log.read()
     assert log.position == 3
+
+
+def test_what_is_appended_last_is_folded_when_it_is_asked_for(chat):
+    """Who asks nothing after an append gets the history it was decided on; the next read has it all."""
+    log = Log(chat.store, "alex")
+    decided = log.append(lambda history: commands.entry("own", "note", 1, now=NOW), last=True)
+    position = decided.position
+
+    assert log.read().position == position + 1
