@@ -94,7 +94,8 @@ def _node(key: str, raw: Raw, notes: Notes, default: str | None) -> Node:
     node = Node(clean.record_id(key), above, "nothing")
     if not isinstance(message, dict):
         return node
-    node.kind = _kind(message, notes)
+    role = messages.role_of(message)
+    node.kind = _kind(role, message, notes)
     node.created = clean.moment(message.get("create_time"))
     node.updated = clean.moment(message.get("update_time"))
     if node.kind == "aside":
@@ -102,7 +103,7 @@ def _node(key: str, raw: Raw, notes: Notes, default: str | None) -> Node:
     elif node.kind != "nothing":
         node.messages = [messages.visible(node.id, message, notes)]
         node.text = parts.said(node.messages[0]["parts"])
-    if messages.role_of(message) == "assistant":
+    if role == "assistant":
         slug = parts.of(message, "metadata").get("model_slug")
         node.model = clean.text(slug, notes) if isinstance(slug, str) and slug else default
         node.cut = messages.cut(message)
@@ -117,8 +118,7 @@ def _hide(node: Node, message: Raw, notes: Notes) -> None:
         node.messages = [aside]
 
 
-def _kind(message: Raw, notes: Notes) -> Kind:
-    role = messages.role_of(message)
+def _kind(role: Any, message: Raw, notes: Notes) -> Kind:
     if role not in ("system", "user", "assistant", "tool", "function"):
         notes.unknown[f"role {clean.value(role, notes)}"] += 1
         return "aside"

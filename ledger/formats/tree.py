@@ -309,8 +309,9 @@ def _usage(path: list[_Kept], name: str | None) -> dict[str, int] | None:
     named = name if name is not None or not path else path[-1].name
     total: dict[str, int] = {}
     for kept in path:
-        for key, count in (kept.node.usage or {}).items() if kept.name == named else ():
-            total[key] = total.get(key, 0) + count
+        if kept.node.usage and kept.name == named:
+            for key, count in kept.node.usage.items():
+                total[key] = total.get(key, 0) + count
     return total or None
 
 

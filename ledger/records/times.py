@@ -13,6 +13,8 @@ def to_text(moment: datetime) -> str:
 
     Raises: ValueError: it has no zone, or lies in UTC outside the years 1 to 9999.
     """
+    if moment.tzinfo is UTC:
+        return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
     if moment.utcoffset() is None:
         raise ValueError("a time without a zone names no moment")
     try:

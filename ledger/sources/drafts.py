@@ -160,8 +160,10 @@ class _Counted:
     def less(self, turn: DraftTurn) -> dict[str, int]:
         """Return what a turn has used beyond what was counted before."""
         usage = turn.usage or {}
+        if not self._open or not usage or turn.outputs is None:
+            return usage
         records = _records(turn.source)
-        for one in self._open if usage and turn.outputs is not None else ():
+        for one in self._open:
             if one[0] <= records:
                 self._open.remove(one)
                 return {key: max(0, n - one[1].get(key, 0)) for key, n in usage.items()}

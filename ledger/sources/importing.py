@@ -10,15 +10,18 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ledger.errors import ImportInvalid, LedgerError
 from ledger.formats import merge_json
-from ledger.formats.base import Counted, Draft, Exported, Report, Skipped
+from ledger.formats.base import Counted, Draft, Exported, Found, Notes, Report, Skipped
 from ledger.records import ids, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.sources import drafts, files, seen
+from ledger.sources.ahead import Job, in_order
 from ledger.sources.media import Media
+from ledger.stores.folder import FolderStore
 from ledger.stores.memory import MemoryStore
 from ledger.stores.resolve import store_for
 from ledger.turns import content
@@ -101,16 +104,18 @@ def _import_source(
     turns: dict[str, int] = {}
     gained: dict[str, bool] = {}
     skipped = len(report.notes.skipped)
-    for item in source.items:
-        if isinstance(item, Skipped):
-            report.notes.skipped.append(item)
+    for done in _imported(store, source, world):
+        report.notes.add(done.notes)
+        if done.name is None:
             continue
-        turns_before = report.turns
-        name, held = _import_one(store, item, source.media, report, world, gained)
-        turns[name] = turns.get(name, 0) + held
-        counted.conversations, counted.turns = len(gained), counted.turns + held
-        counted.new += report.turns - turns_before
-        yield name
+        if done.is_read:
+            _count(report, gained, done.name, done.added > 0)
+        report.turns += done.added
+        report.turns_known += done.known
+        turns[done.name] = turns.get(done.name, 0) + done.added + done.known
+        counted.conversations, counted.new = len(gained), counted.new + done.added
+        counted.turns += done.added + done.known
+        yield done.name
     if len(report.notes.skipped) == skipped and not any(file.growing for file in source.files):
         known.add(stamp, turns)
 
@@ -124,38 +129,53 @@ def conversation_id(draft: Draft) -> str:
         return f"{draft.format}-{digest[:32]}"
 
 
-def _import_one(
-    store: Any,
-    item: Draft | Exported,
-    media: Media,
-    report: Report,
-    world: World,
-    gained: dict[str, bool],
-) -> tuple[str, int]:
-    """Import one conversation whole; what is wrong with it is its own and goes into the report.
+@dataclass
+class _Done:
+    """What came of one conversation of a source."""
 
-    Args: gained: whether the conversations of the source gained something, as far as it was read.
-    Returns: its id, and how many turns the source has of it.
-    """
-    name = item.conversation if isinstance(item, Exported) else conversation_id(item)
+    notes: Notes
+    name: str | None = None
+    """Its id; None: the source has something there that is no conversation."""
+    is_read: bool = False
+    """Whether it is in the store now."""
+    added: int = 0
+    known: int = 0
+    """How many turns were added, and how many were there."""
+
+
+def _imported(store: Any, source: files.Source, world: World) -> Iterator[_Done]:
+    """Import the conversations of a source; yield what came of each, in order."""
+    jobs = (_job(store, item, source.media, world) for item in source.items)
+    if isinstance(store, FolderStore):
+        return in_order(jobs)
+    return (job.work() for job in jobs)
+
+
+def _job(store: Any, item: Found, media: Media, world: World) -> Job[_Done]:
+    """Return how a conversation is imported."""
+    if isinstance(item, Skipped):
+        return Job("", 0, lambda: _Done(Notes(skipped=[item])))
+    if isinstance(item, Exported):
+        name, size = item.conversation, len(item.raw_log)
+    else:
+        name, size = conversation_id(item), sum(map(len, item.raw))
+    return Job(name, size, lambda: _import_one(store, name, item, media, world))
+
+
+def _import_one(store: Any, name: str, item: Draft | Exported, media: Media, world: World) -> _Done:
+    """Import one conversation whole; what is wrong with it is its own and is noted."""
+    notes = Notes()
     try:
         if isinstance(item, Exported):
-            exported = _records(item)
-            added, known = _import_export(store, item, exported, report, world)
-            damaged = sum(record["kind"] == "unreadable" for record in exported)
-            report.notes.counts[f"records of {name} that cannot be read in the export"] += damaged
+            added, known = _import_export(store, item, notes, world)
         else:
             added, known = _import_draft(store, name, item, media, world)
-            report.notes.add(item.notes)
+            notes = item.notes
     except LedgerError as error:
         if error.code.startswith("store-"):
             raise
-        report.notes.skipped.append(Skipped(f"conversation {name}", error.message()))
-        return name, 0
-    _count(report, gained, name, added > 0)
-    report.turns += added
-    report.turns_known += known
-    return name, added + known
+        return _Done(Notes(skipped=[Skipped(f"conversation {name}", error.message())]), name)
+    return _Done(notes, name, True, added, known)
 
 
 def _count(report: Report, gained: dict[str, bool], name: str, gains: bool) -> None:
@@ -169,10 +189,11 @@ def _count(report: Report, gained: dict[str, bool], name: str, gains: bool) -> N
 # -- our own JSON ----------------------------------------------------------------------------------
 
 
-def _import_export(
-    store: Any, item: Exported, exported: list[NewRecord], report: Report, world: World
-) -> tuple[int, int]:
+def _import_export(store: Any, item: Exported, notes: Notes, world: World) -> tuple[int, int]:
     """Adopt the whole log, or add what is missing. Returns: turns added and turns known."""
+    exported = _records(item)
+    damaged = sum(record["kind"] == "unreadable" for record in exported)
+    notes.counts[f"records of {item.conversation} that cannot be read in the export"] += damaged
     log = Log(store, item.conversation)
     before = len(log.read().order)
     turns = len(History.of(exported, conversation=item.conversation).order)
@@ -198,9 +219,7 @@ def _import_export(
     after = len(log.append(decide).order)
     grown = log.history.position - position
     if grown and after == before:
-        report.notes.counts[f"records added to turns of {item.conversation} that were here"] += (
-            grown
-        )
+        notes.counts[f"records added to turns of {item.conversation} that were here"] += grown
     return after - before, turns - (after - before)
 
 

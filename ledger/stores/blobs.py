@@ -108,7 +108,7 @@ class FolderBlobs:
         self._calls = calls or files.Files()
         self._seen: set[str] = set()
         """What was here when this object looked. It grows with what a process puts and reads."""
-        self._named: dict[str, tuple[int, int]] = {}
+        self._named: dict[str, tuple[int, ...]] = {}
         """Which folders stood here before their names were made durable."""
         self._put: dict[str, _Mark] = {}
         """How the files looked that this object put here."""

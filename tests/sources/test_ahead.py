@@ -1,0 +1,100 @@
+"""What is written while the next is read: in order, few at once, and nothing left under way."""
+
+import threading
+
+import pytest
+
+from ledger.sources import ahead
+from ledger.sources.ahead import Job, in_order
+
+WAIT_S = 30
+
+
+def test_what_came_of_jobs_is_in_their_order():
+    """A job that is done before an earlier one is handed out after it."""
+    second_is_done = threading.Event()
+
+    def first() -> str:
+        assert second_is_done.wait(WAIT_S)
+        return "first"
+
+    def second() -> str:
+        second_is_done.set()
+        return "second"
+
+    assert list(in_order([Job("a", 1, first), Job("b", 1, second)])) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "most"),
+    [
+        ([("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 1)], ahead.MOST),
+        ([("a", ahead.MOST_BYTES + 1), ("b", 1)], 1),
+        ([("a", 1), ("b", ahead.MOST_BYTES), ("c", 1)], 2),
+        ([("a", 1), ("a", 1), ("a", 1)], 1),
+    ],
+    ids=[
+        "no more than so many",
+        "a large one is alone",
+        "so many bytes together",
+        "one name, one at a time",
+    ],
+)
+def test_few_are_under_way_at_once(jobs, most):
+    """What is read ahead is bounded, in number and in bytes; two of one name are never at work together."""
+    begun: list[int] = []
+    given: list[int] = []
+    read_ahead = 0
+
+    def read():
+        nonlocal read_ahead
+        for number, (name, size) in enumerate(jobs):
+            yield Job(name, size, lambda number=number: begun.append(number) or number)
+            read_ahead = max(read_ahead, number + 1 - len(given))
+
+    for number in in_order(read()):
+        assert all(earlier in begun for earlier in range(number))
+        given.append(number)
+
+    assert given == list(range(len(jobs)))
+    assert read_ahead <= most
+
+
+def test_two_of_one_name_are_done_one_after_the_other():
+    """The second begins when the first is over."""
+    done: list[str] = []
+    jobs = [Job("a", 1, lambda n=n: done.append(n) or list(done)) for n in "123"]
+
+    assert list(in_order(jobs)) == [["1"], ["1", "2"], ["1", "2", "3"]]
+
+
+def test_an_error_comes_in_its_place_and_nothing_stays_under_way():
+    """Those before it are handed out; those that were begun are over when it is raised."""
+    may_end, ended = threading.Event(), threading.Event()
+
+    def fail() -> str:
+        may_end.set()
+        raise OSError("no disk")
+
+    def slow() -> str:
+        assert may_end.wait(WAIT_S)
+        ended.set()
+        return "slow"
+
+    found = in_order([Job("a", 1, lambda: "a"), Job("b", 1, fail), Job("c", 1, slow)])
+
+    assert next(found) == "a"
+    with pytest.raises(OSError, match="no disk"):
+        next(found)
+    assert ended.is_set()
+
+
+def test_who_stops_asking_leaves_nothing_under_way():
+    """A consumer that goes away waits for what was begun."""
+    ended = threading.Event()
+    found = in_order([Job("a", 1, lambda: "a"), Job("b", 1, ended.set), Job("c", 1, lambda: "c")])
+    next(found)
+
+    found.close()
+
+    assert ended.is_set()
