@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
@@ -224,12 +225,13 @@ NewRecord = dict[str, Any]
 """A record about to be appended: no place yet. Made by `new`."""
 
 _BY_KIND: dict[str, type[Any]] = {cls.__struct_config__.tag: cls for cls in KnownKind.__args__}
-_FIELDS = {
-    cls: [(f.name, None if f.type is msgspec.Raw else f.type, f.required) for f in found]
-    for cls in _BY_KIND.values()
-    for found in [msgspec.structs.fields(cls)]
-}
-"""Of each kind: its keys, the type of each (None: a payload), and whether it must be there."""
+
+
+@cache  # Asked first when a record comes as a dict: to ask it of all kinds is slow, and a folder never needs it.
+def _fields(kind: str) -> list[tuple[str, Any, bool]]:
+    """Return the keys of a kind, the type of each (None: a payload), and whether it must be there."""
+    found = msgspec.structs.fields(_BY_KIND[kind])
+    return [(f.name, None if f.type is msgspec.Raw else f.type, f.required) for f in found]
 
 
 def new(kind: str, at: str, **keys: Any) -> NewRecord:
@@ -262,7 +264,7 @@ def of(record: object, seq: int | None = None) -> Recorded:
     if cls is None or value["functai_conversation"] != FORMAT:
         return _other(value, place)
     known: dict[str, Any] = {"functai_conversation": FORMAT}
-    for name, kind, required in _FIELDS[cls]:
+    for name, kind, required in _fields(value["kind"]):
         if name not in value:
             continue
         if kind is None:
