@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
+
+import msgspec
 
 from ledger.errors import StoreCorrupt
 from ledger.views import summaries
@@ -28,8 +29,7 @@ from ledger.views.text import runs_text
 How = Literal["saw", "read", "summary", "through"]
 
 
-@dataclass(frozen=True)
-class Rest:
+class Rest(msgspec.Struct, frozen=True):
     """One turn on which an answer rests, and how."""
 
     turn: str

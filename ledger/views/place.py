@@ -6,9 +6,10 @@ Only a turn that ended `done` is ever a parent: the others have no answer to sho
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, get_args
+
+import msgspec
 
 from ledger.errors import Busy, BusyWaiting, StoreCorrupt
 from ledger.views.branches import latest
@@ -18,8 +19,7 @@ from ledger.views.states import Dead, state, unanswered
 Sends = Literal["queue", "refuse", "branch"]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a new turn goes. `kind` says which one of the other fields is meaningful."""
 
     kind: Literal["parent", "waits_for", "refusal"]
@@ -61,8 +61,7 @@ def place(
     return Place("parent", parent=nearest_done(tree, turn))
 
 
-@dataclass(frozen=True)
-class Cursor:
+class Cursor(msgspec.Struct, frozen=True):
     """Where a view stands, before the log says which turn that is now."""
 
     kind: Literal["head", "start", "exactly", "branch"] = "head"

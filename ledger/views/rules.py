@@ -14,9 +14,12 @@ import inspect
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
+
+import msgspec
+from msgspec import structs
 
 from ledger.records import kinds
 from ledger.views import summaries
@@ -27,8 +30,7 @@ Chooser = Callable[[list[Earlier]], Iterable[Earlier]]
 """A rule of a caller's own: earlier turns, oldest first -> those to show."""
 
 
-@dataclass(frozen=True)
-class Pick:
+class Pick(msgspec.Struct, frozen=True):
     """What is to be shown, as far as it was decided."""
 
     turns: Iterable[Earlier]
@@ -79,7 +81,7 @@ class Window(Rule):
 
     def pick(self, pick: Pick) -> Pick:
         """Return the last turns, or all."""
-        return replace(pick, turns=map(self._shown, islice(pick.turns, self.last)))
+        return structs.replace(pick, turns=map(self._shown, islice(pick.turns, self.last)))
 
     def _shown(self, turn: Earlier) -> Earlier:
         return turn.leaving_out(*self.without).with_steps(self.steps)
@@ -97,7 +99,7 @@ class Within(Rule):
         summary, left = pick.summary, self.tokens
         if summary is not None and summary.text is not None:
             left -= self._counted(summary.row)
-        return replace(pick, turns=self._fitting(pick.turns, left))
+        return structs.replace(pick, turns=self._fitting(pick.turns, left))
 
     def _fitting(self, turns: Iterable[Earlier], left: int) -> Iterator[Earlier]:
         for place, turn in enumerate(turns):
@@ -124,7 +126,7 @@ class Only(Rule):
 
     def pick(self, pick: Pick) -> Pick:
         """Return the turns of which it is true."""
-        return replace(pick, turns=filter(self.predicate, pick.turns))
+        return structs.replace(pick, turns=filter(self.predicate, pick.turns))
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class Own(Rule):
         given = list(pick.turns)[::-1]
         places = {turn.id: place for place, turn in enumerate(given)}
         chosen = self._checked(self.function(list(given)), places)
-        return replace(pick, turns=sorted(chosen, key=lambda t: places[t.id], reverse=True))
+        return structs.replace(pick, turns=sorted(chosen, key=lambda t: places[t.id], reverse=True))
 
     def _checked(self, chosen: Any, places: Mapping[str, int]) -> list[Earlier]:
         if not isinstance(chosen, Iterable):
@@ -174,7 +176,7 @@ class Compacted(Rule):
             if pick.foresee:
                 rest = rest[len(fresh) :]
                 summary = Summary(wants.turns, None, self.name)
-        return replace(pick, turns=rest[::-1], summary=summary, wants=wants)
+        return structs.replace(pick, turns=rest[::-1], summary=summary, wants=wants)
 
 
 @dataclass(frozen=True)

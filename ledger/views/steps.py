@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from ledger.records import canonical, kinds, values
 from ledger.views import sites, states
@@ -35,8 +36,7 @@ class Noted(NamedTuple):
 _NOTHING = Noted({}, None)
 
 
-@dataclass(frozen=True)
-class Invocation:
+class Invocation(msgspec.Struct, frozen=True):
     """One tool call of a turn, as its last record says."""
 
     site: str
@@ -79,8 +79,7 @@ class Invocation:
         return sites.of_tool(self.site, self.name, self.invocation)
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What a person was asked, and what they said."""
 
     asked: dict[str, Any]

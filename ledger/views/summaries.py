@@ -10,8 +10,9 @@ stand in the line.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ledger.errors import StoreCorrupt
 from ledger.records import kinds
@@ -22,8 +23,7 @@ ROW = "summary"
 """The one name in the row of a summary."""
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(msgspec.Struct, frozen=True):
     """A text that stands for the first turns of a branch."""
 
     turns: tuple[str, ...]
@@ -41,8 +41,7 @@ class Summary:
         return {ROW: self.text}
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """A summary that is to be made before a turn is sent."""
 
     by: Callable[..., Any]
