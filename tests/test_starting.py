@@ -4,6 +4,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -67,6 +68,31 @@ def test_a_conversation_loads_no_neighbour(name):
     assert f"ledger.{name}" not in conversation()
 
 
-def test_a_conversation_loads_no_database():
-    """SQLite is loaded with the first catalog or database."""
-    assert "sqlite3" not in conversation()
+@pytest.mark.parametrize("name", ["asyncio", "sqlite3"])
+def test_a_conversation_loads_neither_loops_nor_databases(name):
+    """SQLite is loaded with the first catalog or database, asyncio with the first program that is async."""
+    assert name not in conversation()
+
+
+def test_who_blocks_needs_no_loop():
+    """A turn of a program that is not async is made, followed and read without asyncio."""
+    code = """
+    chat = ledger.open(program=lambda message: message, store=ledger.MemoryStore())
+    assert chat("hi") == "hi"
+    assert list(chat.stream("hi")) or True
+    assert [turn.result for turn in chat.turns] == ["hi", "hi"]
+    """
+
+    assert "asyncio" not in loaded("import ledger" + dedent(code))
+
+
+def test_a_loop_is_there_when_it_is_needed():
+    """An async program runs for a caller who blocks, in a process that had not loaded asyncio."""
+    code = """
+    async def answer(message):
+        return message
+    chat = ledger.open(program=answer, store=ledger.MemoryStore())
+    assert chat("hi") == "hi"
+    """
+
+    assert "asyncio" in loaded("import ledger" + dedent(code))

@@ -7,7 +7,6 @@ event loop: the caller's, or the one that callers who block share.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 import os
@@ -21,6 +20,7 @@ from typing import Any
 
 from ledger.errors import Cancelled
 from ledger.turns import current, helping, loops, stepping
+from ledger.turns.loops import asyncio
 from ledger.turns.pool import Workers, in_pool
 from ledger.turns.running import Run
 

@@ -6,7 +6,6 @@ noted while its call is made goes into its record, so that a run that does not m
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from typing import Any, Protocol
 from ledger.turns import here, loops, raising
 from ledger.turns import steps as making
 from ledger.turns.here import Notes
+from ledger.turns.loops import asyncio
 from ledger.turns.pool import in_pool
 from ledger.turns.sites import Site
 from ledger.turns.steps import Begun, InTheWay, Paused, Steps
