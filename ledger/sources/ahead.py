@@ -1,7 +1,8 @@
 """What is read is written while the next is read: writing waits for the disk, which takes several together.
 
 A few jobs are under way at once, in threads; what came of them is handed out in their order. Memory holds what
-they hold: so few, and so much of the source, that a large one is alone.
+they hold: so few, and so much of the source. A large one is done by the caller, alone: a thread would have
+memory of its own for it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ledger.turns.pool import in_pool
 MOST = 4
 """How many jobs are under way at once."""
 MOST_BYTES = 512 << 10
-"""How many bytes of the source they have together; one that has more is done before the next is read."""
+"""How many bytes of the source they have together; one that has more is large."""
 
 T = TypeVar("T")
 
@@ -36,25 +37,35 @@ def in_order(jobs: Iterable[Job[T]]) -> Iterator[T]:
 
     Raises: what a job raises, in its place; those that were begun are over by then.
     """
-    under_way: deque[tuple[Job[T], Future[T]]] = deque()
+    under_way: deque[tuple[str, int, Future[T]]] = deque()
     lane = object()
 
     def first() -> T:
-        value = under_way[0][1].result()
+        value = under_way[0][2].result()
         under_way.popleft()  # Interrupted before, it is still waited for.
         return value
 
     def is_full() -> bool:
-        return len(under_way) >= MOST or sum(job.size_bytes for job, _ in under_way) > MOST_BYTES
+        return len(under_way) >= MOST or sum(size for _, size, _ in under_way) > MOST_BYTES
 
     try:
-        for job in jobs:
-            while any(other.name == job.name for other, _ in under_way):
+        for name, size_bytes, work in jobs:
+            is_large = size_bytes > MOST_BYTES
+            while under_way and (is_large or any(other == name for other, _, _ in under_way)):
                 yield first()
-            under_way.append((job, in_pool(job.work, lane)))
+            if is_large:
+                yield work()
+                continue
+            under_way.append((name, size_bytes, in_pool(_once(work), lane)))
             while is_full():
                 yield first()
         while under_way:
             yield first()
     finally:
-        wait([future for _, future in under_way])
+        wait([future for *_, future in under_way])
+
+
+def _once(work: Callable[[], T]) -> Callable[[], T]:
+    """Return the same to be done once: a thread may keep what it was given to do, but not what that held."""
+    held = [work]
+    return lambda: held.pop()()

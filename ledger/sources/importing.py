@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ledger.errors import ImportInvalid, LedgerError
@@ -145,13 +146,11 @@ class _Done:
 
 def _imported(store: Any, source: files.Source, world: World) -> Iterator[_Done]:
     """Import the conversations of a source; yield what came of each, in order."""
-    jobs = (_job(store, item, source.media, world) for item in source.items)
-    if isinstance(store, FolderStore):
-        return in_order(jobs)
-    return (job.work() for job in jobs)
+    jobs = map(partial(_job, store, source.media, world), source.items)
+    return in_order(jobs) if isinstance(store, FolderStore) else (job.work() for job in jobs)
 
 
-def _job(store: Any, item: Found, media: Media, world: World) -> Job[_Done]:
+def _job(store: Any, media: Media, world: World, item: Found) -> Job[_Done]:
     """Return how a conversation is imported."""
     if isinstance(item, Skipped):
         return Job("", 0, lambda: _Done(Notes(skipped=[item])))

@@ -1,6 +1,7 @@
 """What is written while the next is read: in order, few at once, and nothing left under way."""
 
 import threading
+from functools import partial
 
 import pytest
 
@@ -8,6 +9,12 @@ from ledger.sources import ahead
 from ledger.sources.ahead import Job, in_order
 
 WAIT_S = 30
+
+
+def noted(done: list[int], number: int) -> int:
+    """A job: what it is, noted when it is done."""
+    done.append(number)
+    return number
 
 
 def test_what_came_of_jobs_is_in_their_order():
@@ -49,7 +56,7 @@ def test_few_are_under_way_at_once(jobs, most):
     def read():
         nonlocal read_ahead
         for number, (name, size) in enumerate(jobs):
-            yield Job(name, size, lambda number=number: begun.append(number) or number)
+            yield Job(name, size, partial(noted, begun, number))
             read_ahead = max(read_ahead, number + 1 - len(given))
 
     for number in in_order(read()):
@@ -60,12 +67,25 @@ def test_few_are_under_way_at_once(jobs, most):
     assert read_ahead <= most
 
 
+def test_a_large_one_is_done_by_the_caller_alone():
+    """What was begun before a large job is over when that begins, in the caller's thread."""
+    small_is_done = threading.Event()
+
+    def large() -> tuple[bool, threading.Thread]:
+        return small_is_done.is_set(), threading.current_thread()
+
+    found = list(in_order([Job("a", 1, small_is_done.set), Job("b", ahead.MOST_BYTES + 1, large)]))
+
+    assert found[1] == (True, threading.current_thread())
+
+
 def test_two_of_one_name_are_done_one_after_the_other():
     """The second begins when the first is over."""
-    done: list[str] = []
-    jobs = [Job("a", 1, lambda n=n: done.append(n) or list(done)) for n in "123"]
+    done: list[int] = []
+    jobs = [Job("a", 1, partial(noted, done, number)) for number in range(3)]
 
-    assert list(in_order(jobs)) == [["1"], ["1", "2"], ["1", "2", "3"]]
+    assert list(in_order(jobs)) == [0, 1, 2]
+    assert done == [0, 1, 2]
 
 
 def test_an_error_comes_in_its_place_and_nothing_stays_under_way():
