@@ -131,4 +131,4 @@ def _of_sqlite(driver: Any, name: str, where: str) -> Exception:
 
 
 def _failure(kind: type[LedgerError], where: str, reason: str) -> LedgerError:
-    return kind(where=where, reason=reason)  # type: ignore[call-arg]
+    return kind(where=where, reason=reason)
