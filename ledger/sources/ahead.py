@@ -7,17 +7,20 @@ memory of its own for it.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, wait
 from typing import Generic, NamedTuple, TypeVar
 
+from ledger.bells import Bell
 from ledger.turns.pool import in_pool
 
 MOST = 4
 """How many jobs are under way at once."""
 MOST_BYTES = 512 << 10
 """How many bytes of the source they have together; one that has more is large."""
+LAST_S = 5.0
+"""How long who breaks off, or is interrupted, waits for what is under way."""
 
 T = TypeVar("T")
 
@@ -35,37 +38,70 @@ class Job(NamedTuple, Generic[T]):
 def in_order(jobs: Iterable[Job[T]]) -> Iterator[T]:
     """Do jobs, some at once; yield what came of each, in their order.
 
-    Raises: what a job raises, in its place; those that were begun are over by then.
+    Raises: what a job raises, in its place. Those that were begun are over by then, or had 5 s to be.
     """
-    under_way: deque[tuple[str, int, Future[T]]] = deque()
+    under_way: deque[_Writing[T]] = deque()
     lane = object()
 
     def first() -> T:
-        value = under_way[0][2].result()
+        value = under_way[0].result()
         under_way.popleft()  # Interrupted before, it is still waited for.
         return value
 
     def is_full() -> bool:
-        return len(under_way) >= MOST or sum(size for _, size, _ in under_way) > MOST_BYTES
+        return len(under_way) >= MOST or sum(one.size_bytes for one in under_way) > MOST_BYTES
 
     try:
         for name, size_bytes, work in jobs:
             is_large = size_bytes > MOST_BYTES
-            while under_way and (is_large or any(other == name for other, _, _ in under_way)):
+            while under_way and (is_large or any(one.name == name for one in under_way)):
                 yield first()
             if is_large:
                 yield work()
                 continue
-            under_way.append((name, size_bytes, in_pool(_once(work), lane)))
+            under_way.append(_Writing(name, size_bytes))
+            in_pool(under_way[-1].doing(work), lane)
             while is_full():
                 yield first()
         while under_way:
             yield first()
     finally:
-        wait([future for *_, future in under_way])
+        deadline = time.monotonic() + LAST_S
+        for one in under_way:
+            one.wait(max(0, deadline - time.monotonic()))
 
 
-def _once(work: Callable[[], T]) -> Callable[[], T]:
-    """Return the same to be done once: a thread may keep what it was given to do, but not what that held."""
-    held = [work]
-    return lambda: held.pop()()
+class _Writing(Generic[T]):
+    """A job that a thread does. It is waited for as `ledger.bells` says, so that no interrupt stops the thread."""
+
+    def __init__(self, name: str, size_bytes: int) -> None:
+        self.name = name
+        self.size_bytes = size_bytes
+        self._bell = Bell()
+        self._over = False
+        self._value: T
+        self._error: BaseException | None = None
+
+    def doing(self, work: Callable[[], T]) -> Callable[[], None]:
+        """Return what does it, whatever comes of it."""
+
+        def do() -> None:
+            try:
+                self._value = work()
+            except BaseException as error:
+                self._error = error
+            self._over = True
+            self._bell.ring()
+
+        return do
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Block until it is over, or for some seconds."""
+        self._bell.wait_for(lambda: self._over, timeout_s)
+
+    def result(self) -> T:
+        """Return what came of it, once it is over, or raise what it raised."""
+        self.wait()
+        if self._error is not None:
+            raise self._error
+        return self._value

@@ -388,3 +388,31 @@ def test_every_imported_record_is_of_a_known_kind(store):
     ledger.import_conversations(EXPORT, store=store)
     found = {type(record) for record in store.scan(FRACTIONS)}
     assert found <= {kinds.Program, kinds.Turn, kinds.Ended, kinds.Head, kinds.Entry}
+
+
+def test_an_import_that_is_interrupted_is_finished_by_the_next(store, export, tmp_path):
+    """What was begun is there whole when the interrupt arrives; importing again adds the rest, once."""
+    talks = [export[0] | {"conversation_id": f"talk-{number}"} for number in range(9)]
+    path = write(tmp_path, talks)
+    seen = []
+
+    def interrupt(name, report):
+        seen.append(name)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.import_conversations(path, store=store, progress=interrupt)
+
+    begun = set(store.conversations())
+    whole = len(ledger.open("talk-0", store=store).all_turns())
+    assert seen == ["talk-0", "talk-1", "talk-2"]
+    assert {*seen} <= begun
+    assert {len(ledger.open(name, store=store).all_turns()) for name in begun} == {whole}
+
+    report = ledger.import_conversations(path, store=store)
+
+    assert (report.conversations, report.conversations_known) == (9 - len(begun), len(begun))
+    assert {
+        len(ledger.open(talk["conversation_id"], store=store).all_turns()) for talk in talks
+    } == {whole}
