@@ -128,8 +128,8 @@ class Ends(NamedTuple):
     before: Position
     """How many records stand before `last`."""
     last: Scan
-    finder: Any = None
-    """What answers questions about the records before `last`: a `ledger.views.late.Finds`; None: nothing does."""
+    log_index: Any = None
+    """What answers questions about the records before `last`: a `ledger.views.late.Index`; None: nothing does."""
 
 
 FEW = 4

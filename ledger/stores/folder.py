@@ -6,7 +6,7 @@
     <folder>/attachments/                bytes that records refer to
     <folder>/trees/<turn>.jsonl          the events of a turn
     <folder>/holders/                    who lives
-    <folder>/finders/                    what stands where in long logs, derived (`finders`)
+    <folder>/indexes/                    what stands where in long logs, derived (`log_index`)
 
 Nothing is kept open between calls, and no lock of this process stands before the file lock. What is
 remembered of a log (where it ended, how many records, which chain) is used only after the bytes there
@@ -40,9 +40,9 @@ from ledger.stores import (
     blobs,
     event_files,
     files,
-    finder_making,
     forks,
     handout,
+    index_making,
     lines,
     locks,
     names,
@@ -109,7 +109,7 @@ class FolderStore(Marked):
         self._strict = strict
         self._home = Home(self.folder, calls or files.Files())
         self._holders = Holders(self._home)
-        self._finders = finder_making.Finders(self._home)
+        self._indexes = index_making.Indexes(self._home)
         self._known: dict[str, lines.Known] = {}
         self._owed: dict[str, list[appending.Owed]] = {}
         self._waiters = waking.Waiters()
@@ -127,7 +127,7 @@ class FolderStore(Marked):
     def close(self) -> None:
         """Forget what is remembered. Nothing is held open between calls; the store stays usable."""
         self._known = {}
-        self._finders.forget()
+        self._indexes.forget()
 
     # -- adding
 
@@ -165,7 +165,7 @@ class FolderStore(Marked):
             return position
         position = handout.with_room(lambda: self._append(conversation, bodies, expect))
         self._waiters.wake(conversation)
-        self._finders.grown(conversation, self._known.get(conversation))
+        self._indexes.grown(conversation, self._known.get(conversation))
         return position
 
     def _flush(self, conversation: str) -> None:
@@ -363,7 +363,7 @@ class FolderStore(Marked):
                 plan, report = plans.planned(source, log.conversation, turn)
                 if plan.lines:
                     plans.write(log.stem, log.plan, plan, log.files)
-                    self._finders.remove(log)
+                    self._indexes.remove(log)
                     removing.overwrite(log, file, plan, turn)
             report.files, swept = removing.remove_beside(
                 self._home, log, self.blobs, turn, plan.attachments, deadline
@@ -557,7 +557,7 @@ class FolderStore(Marked):
     def _changing(self, log: reading.Log) -> None:
         """Forget all that is known of a log, before bytes of it are changed. The append lock is held."""
         self._forget(log.conversation)
-        self._finders.remove(log)
+        self._indexes.remove(log)
 
     def before_fork(self) -> None:
         """Nothing is held: see the module's comment."""

@@ -24,8 +24,8 @@ import msgspec
 from ledger.errors import LedgerError, StoreFailure, StoreGone, StoreLink
 from ledger.stores import files, handout, lines, names, reading, waking
 from ledger.stores.base import FEW, Ends, Position, Records, Scanned, Since, agrees
-from ledger.stores.finder_making import Finders, Found
 from ledger.stores.home import Home
+from ledger.stores.index_making import Found, Indexes
 
 _TRIES = 8
 """How often a log is read whose end is being written in that very moment."""
@@ -57,7 +57,7 @@ class Marked:
     one ends."""
 
     _home: Home
-    _finders: Finders
+    _indexes: Indexes
     _known: dict[str, lines.Known]
     _strict: bool
     _waiters: waking.Waiters
@@ -68,8 +68,8 @@ class Marked:
         """Return what `read` returns, as Structs with their payloads undecoded, each made when it is asked for."""
         self._check(conversation)
         maker = None
-        if not after and self._finders.wants(conversation):
-            maker = self._finders.maker(self._home.log(conversation))
+        if not after and self._indexes.wants(conversation):
+            maker = self._indexes.maker(self._home.log(conversation))
         decode = maker.undecoded if maker is not None else handout.undecoded
         records = handout.scanned(self._read(conversation, after, decode))
         if maker is not None:
@@ -78,11 +78,11 @@ class Marked:
 
     def scan_ends(self, conversation: str, last: int) -> Ends | None:
         """Return some of the first records, and the last ones; None: `scan` gives all. See `LedgerStore`."""
-        found = self._finder(conversation)
+        found = self._index(conversation)
         if found is not None:
             place = found.known.position
             self._known.setdefault(conversation, found.known)
-            return Ends([], place, self.scan(conversation, place), found.finder)
+            return Ends([], place, self.scan(conversation, place), found.log_index)
         end = self.read_end(conversation)
         if self._strict or end <= FEW * last:
             return None
@@ -90,16 +90,16 @@ class Marked:
         last_ones = self.scan(conversation, place)
         with files.naming(log.data), files.Descriptor(log.data, os.O_RDONLY) as file:
             first = handout.shallow(lambda: reading.beginning(log, file))
-        self._finders.want(conversation)
+        self._indexes.want(conversation)
         return Ends(first, place, last_ones)
 
-    def _finder(self, conversation: str) -> Found | None:
+    def _index(self, conversation: str) -> Found | None:
         self._check(conversation)
         log = self._home.log(conversation)
         if self._strict or not self._home.is_there():
             return None
         with suppress(FileNotFoundError), files.Descriptor(log.data, os.O_RDONLY) as file:
-            return self._finders.find(log, file)
+            return self._indexes.find(log, file)
         return None
 
     def mentions(self, conversation: str, text: bytes) -> bool:

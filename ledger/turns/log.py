@@ -172,7 +172,7 @@ class Log:
             complete,
             erased_from=self._erasures != "",
             mentions=self._mentions(),
-            finder=found.finder,
+            index=found.log_index,
             lock=lambda: self.lock,
         )
         return late, found.last

@@ -7,7 +7,7 @@ question: the history becomes a whole one then, in place, and answers as it woul
 What is known of a turn that was sent behind the place is all there is, since all that is said of a turn follows its
 first record; but for its parent, if that is not known, and for what is counted from the beginning (`ordinal`, `depth`,
 `versions`). How it works: what is not known is not there. An attribute that is missing, a turn or program that is not
-found, is looked for by a finder, if the log has one: it gives the few records that tell. Where it cannot, the
+found, is looked for by an index, if the log has one: it gives the few records that tell. Where it cannot, the
 history becomes whole, and the question is asked again of that.
 
 Taken for granted, until it is whole: that no turn is recorded again under an id that stands before the place (a whole
@@ -35,7 +35,7 @@ _TOMBSTONE = b'"erased":true'
 """What stands in a line that was erased."""
 
 _FEW_FOUND, _SHARE_FOUND = 64, 64
-"""How often a finder is asked at most: so often, or once for so many records that reading everything would read."""
+"""How often an index is asked at most: so often, or once for so many records that reading everything would read."""
 
 _OF_THE_WHOLE = frozenset(
     {
@@ -53,7 +53,7 @@ _OF_THE_WHOLE = frozenset(
 """What is not there before a history is whole; the head, as long as what is known does not tell it."""
 
 
-class Finds(Protocol):
+class Index(Protocol):
     """What finds records that stand before a place of a log. Every answer may be None: it cannot tell."""
 
     def turn(self, turn: str) -> list[kinds.Recorded] | None:
@@ -92,7 +92,7 @@ class LateHistory(History):
     Args: before: how many records stand before the first that will be folded. beginning: records of the log's
     beginning: their programs are known. complete: reads the log from its start, and has `become` make this whole.
     erased_from: whether turns were taken out, so that what a turn says it was shown may be more than there is now.
-    mentions: says whether bytes stand anywhere in the log. finder: finds records before the place. lock: gives
+    mentions: says whether bytes stand anywhere in the log. index: finds records before the place. lock: gives
     what is held meanwhile, since others may fold.
     """
 
@@ -105,7 +105,7 @@ class LateHistory(History):
         *,
         erased_from: bool = False,
         mentions: Callable[[bytes], bool] | None = None,
-        finder: Finds | None = None,
+        index: Index | None = None,
         lock: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         super().__init__(conversation)
@@ -113,7 +113,7 @@ class LateHistory(History):
         """Whether it did not become whole yet."""
         self._mentions = mentions
         self.lock = lock
-        self.finder = finder
+        self.index = index
         self.before = self.position = before
         self._left = max(_FEW_FOUND, before // _SHARE_FOUND)
         """How many turns are looked for before reading everything is the better way."""
@@ -129,7 +129,7 @@ class LateHistory(History):
         """What may have moved the head since it was known, which the turns that are known do not tell."""
         self.headed: list[str | None] = []
         """The head before those; empty: it stands before the place."""
-        if erased_from or (mentions is None and finder is None):
+        if erased_from or (mentions is None and index is None):
             self.takes_their_word = not erased_from
         else:  # A log that was copied may hold what was erased elsewhere: it is looked for.
             del self.takes_their_word
@@ -167,7 +167,7 @@ class LateHistory(History):
                 node.become(whole.nodes[turn])
                 whole.nodes[turn] = node
         vars(self).update(vars(whole))
-        self.is_late, self.finder = False, None
+        self.is_late, self.index = False, None
         self.orphans, self.continued, self.requested = {}, {}, {}
         self.__class__ = History  # type: ignore[assignment]
 
@@ -178,7 +178,7 @@ class LateHistory(History):
 
     def request(self, request_id: str) -> str | None:
         """Return the first turn that was sent under a request id."""
-        found = self._asked(lambda finder: finder.request(request_id))
+        found = self._asked(lambda index: index.request(request_id))
         if found is not None:
             return found[0] if found else self.requested.get(request_id)
         return super().request(request_id) if self._may_name(request_id) else None
@@ -188,7 +188,7 @@ class LateHistory(History):
         made_by = {node.program for node in dict.values(self.nodes)}
         if version in made_by or dict.__contains__(self.programs, version):
             return True
-        if self.finder is not None:
+        if self.index is not None:
             return version in self.programs
         return self._may_name(version) and super().has_program(version)
 
@@ -205,7 +205,7 @@ class LateHistory(History):
         if not self.is_late:  # It became whole on the way.
             return History.met(self, left, right)
         a, b = left.id, right.id
-        found = self._asked(lambda finder: finder.meeting(a, b))
+        found = self._asked(lambda index: index.meeting(a, b))
         if found is None:
             _complete(self)
             return History.met(self, left, right)
@@ -220,23 +220,23 @@ class LateHistory(History):
     def _folds(self) -> Mapping[type, Fold]:
         return _FOLDS
 
-    # -- what a finder finds
+    # -- what an index finds
 
-    def _asked(self, ask: Callable[[Finds], V | None]) -> V | None:
-        """Return what the finder answers; None: there is none, it cannot tell, or it was asked often enough."""
-        if self.finder is None or self._left <= 0:
+    def _asked(self, ask: Callable[[Index], V | None]) -> V | None:
+        """Return what the index answers; None: there is none, it cannot tell, or it was asked often enough."""
+        if self.index is None or self._left <= 0:
             return None
         self._left -= 1
-        return ask(self.finder)
+        return ask(self.index)
 
     def _has_tombstones(self) -> bool:
-        if self.finder is not None:
-            return self.finder.erased or self.meets_tombstone
+        if self.index is not None:
+            return self.index.erased or self.meets_tombstone
         return self._mentions is None or self._mentions(_TOMBSTONE)
 
     def _found_turn(self, turn: str) -> list[Node] | None:
         """Return a turn's node; nothing: there is no such turn; None: only the whole log tells."""
-        records = self._asked(lambda finder: finder.turn(turn))
+        records = self._asked(lambda index: index.turn(turn))
         if not records:
             return None if records is None else []
         first, *more = records
@@ -253,8 +253,8 @@ class LateHistory(History):
         return [node]
 
     def finds_of(self, node: LateNode, name: str) -> bool:
-        """Find out what a turn lacks, if a finder tells. Says whether."""
-        if self.finder is None or name not in ("parent", "_children"):
+        """Find out what a turn lacks, if an index tells. Says whether."""
+        if self.index is None or name not in ("parent", "_children"):
             return False
         with self.lock():
             if name == "parent":
@@ -263,17 +263,18 @@ class LateHistory(History):
                     is_one = parent is not None and parent.seq < node.seq
                     node.parent = node.record.parent if is_one else None
                 return True
-            found = self._asked(lambda finder: finder.children(node.id))
+            found = self._asked(lambda index: index.children(node.id))
             if found is not None:
-                node._children = [*dict.fromkeys(found), *self.continued.pop(node.id, ())]
+                children = [*dict.fromkeys(found), *self.continued.pop(node.id, ())]
+                node._children = children if len(children) > 1 else (children or [None])[0]
                 self.with_children.add(node.id)
             return found is not None
 
     def _found_program(self, version: str) -> list[kinds.Program] | None:
-        return self._asked(lambda finder: finder.program(version))
+        return self._asked(lambda index: index.program(version))
 
     def _finds_head(self) -> bool:
-        """Find out where the head is, if a finder tells. Says whether."""
+        """Find out where the head is, if an index tells. Says whether."""
         with self.lock():
             if "head" in vars(self):
                 return True
@@ -282,7 +283,7 @@ class LateHistory(History):
             if self.headed:
                 head = self.headed[0]
             else:
-                found = self._asked(lambda finder: finder.head())
+                found = self._asked(lambda index: index.head())
                 if found is None:
                     return False
                 if found and isinstance(found[0], kinds.Turn):
@@ -440,7 +441,7 @@ def _or_kept(fold: Fold) -> Fold:
     """Return a fold that keeps the records of a turn that is not known, until it is found."""
 
     def folds(tree: LateHistory, record: Any, seq: int, kept: Kept) -> None:
-        if tree.found(record.turn) is None and tree.finder is not None:
+        if tree.found(record.turn) is None and tree.index is not None:
             tree.orphans.setdefault(record.turn, []).append((record, seq))
         else:
             fold(tree, record, seq, kept)

@@ -71,7 +71,7 @@ def make(folder: Path, turns: int) -> list[str]:
 
 
 def find_turns(folder: Path) -> None:
-    """Have the conversation of a folder its finder, as it would have if it had grown turn by turn."""
+    """Have the conversation of a folder its index, as it would have if it had grown turn by turn."""
     ledger.open(CHAT, store=ledger.FolderStore(folder)).heads()
 
 

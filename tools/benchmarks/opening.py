@@ -75,7 +75,7 @@ def rows(bench: Bench) -> Iterator[Row]:
             at = f"new process, {turns:,} turns: {name} `request_id` looked up"
             yield Row(3, at, looking(bench, turns, script), 0.005)
             alone = looking(bench, turns, script, without=True)
-            yield Row(3, f"{at}, without a finder", alone, 0.5, repetitions=few(bench, turns))
+            yield Row(3, f"{at}, without an index", alone, 0.5, repetitions=few(bench, turns))
         at = f"new process, {turns:,} turns: `chat()` under an unknown `request_id`, `last_turns(10)`"
         yield Row(3, at, looking(bench, turns, UNKNOWN))
 
@@ -115,13 +115,13 @@ def last(bench: Bench, turns: int) -> Callable[[], Mapping[str, Measure]]:
 def looking(
     bench: Bench, turns: int, script: str, *, without: bool = False
 ) -> Callable[[], Mapping[str, Measure]]:
-    """Return what prepares a new process that looks for a request id. Args: without: there is no finder."""
+    """Return what prepares a new process that looks for a request id. Args: without: there is no index."""
 
     def make() -> dict[str, Measure]:
         measure = new_process(bench, turns, script)
 
         def alone() -> float:
-            shutil.rmtree(bench.conversation(turns)[0] / "finders", ignore_errors=True)
+            shutil.rmtree(bench.conversation(turns)[0] / "indexes", ignore_errors=True)
             return measure()
 
         return {"ours": alone if without else measure}

@@ -1,4 +1,4 @@
-"""Finders made, kept up, and removed; what a finder is: `finders`.
+"""Indexes made, kept up, and removed; what an index is: `log_index`.
 
 Whoever appends writes a part of what was appended since the last one, once that is `SPAN` long, after the append;
 whoever had to read a long log whole writes the parts that are not there. Parts are written once, and not flushed:
@@ -8,7 +8,7 @@ A part gets its name under the append lock, and only if the folder of the parts 
 read; who erases, repairs, replaces or deletes a log holds that lock, and removes that folder first. So all parts that
 are there are of the log as it is.
 
-Nothing here is needed: where it fails (a folder that may only be read, a full disk), there is no finder.
+Nothing here is needed: where it fails (a folder that may only be read, a full disk), there is no index.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from typing import NamedTuple
 
 from ledger.records import codec, kinds
 from ledger.records import undecoded as kept
-from ledger.stores import files, finder_parts, handout, lines, locks
+from ledger.stores import files, handout, index_parts, lines, locks
 from ledger.stores.files import Descriptor
-from ledger.stores.finder_parts import Damaged, Part, Row, Stretch
-from ledger.stores.finders import FAILURES, Finder, follows, named, read_part
 from ledger.stores.home import Home
+from ledger.stores.index_parts import Damaged, Part, Row, Stretch
+from ledger.stores.log_index import FAILURES, Index, follows, named, read_part
 from ledger.stores.reading import Log
 
-FOLDER = "finders"
+FOLDER = "indexes"
 SPAN = 1 << 17
 """How many bytes are appended before a part is written of them."""
 BEHIND = 1 << 22
-"""How many bytes a finder may be behind its log to be of use."""
+"""How many bytes an index may be behind its log to be of use."""
 CAUGHT_UP = 2 * SPAN
 """How many bytes it may be behind for the first append of a process to add them: more wait for who reads the whole."""
 KEPT_OUT = 32
@@ -57,26 +57,26 @@ _CLEARED = ("ledger", "cleared")
 
 
 class Found(NamedTuple):
-    """A finder, and what is known of the log where it ends."""
+    """An index, and what is known of the log where it ends."""
 
-    finder: Finder
+    log_index: Index
     known: lines.Known
 
 
-class Finders:
-    """The finders of a folder store."""
+class Indexes:
+    """The indexes of a folder store."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._due: dict[str, int] = {}
-        """At which size of a log its finder is looked at next."""
+        """At which size of a log its index is looked at next."""
         self._wanted: set[str] = set()
-        """The conversations of which there is no finder, or none to be believed, and one would have helped."""
+        """The conversations of which there is no index, or none to be believed, and one would have helped."""
 
     # -- found
 
     def find(self, log: Log, file: Descriptor) -> Found | None:
-        """Return a log's finder, if it is one of the log as it is; None: there is none that is of use."""
+        """Return a log's index, if it is one of the log as it is; None: there is none that is of use."""
         if os.path.lexists(log.plan):
             return None
         try:
@@ -91,9 +91,9 @@ class Finders:
         return None
 
     def _compared(self, log: Log, file: Descriptor, names: list[str]) -> Found:
-        """Return a log's finder. Raises: one of `FAILURES`: it is not to be believed."""
-        finder = Finder(log, file, self._place(log), names, lambda: self._distrust(log))
-        source, end = lines.FileSource(file, log.files), finder.end
+        """Return a log's index. Raises: one of `FAILURES`: it is not to be believed."""
+        index = Index(log, file, self._place(log), names, lambda: self._distrust(log))
+        source, end = lines.FileSource(file, log.files), index.end
         guard = lines.guard_before(source, end.end)
         seal = codec.find_seal(guard[:-1]) if guard.endswith(b"\n") else None
         if seal is None or (seal.seq, seal.chain) != (end.records, end.chain):
@@ -107,7 +107,7 @@ class Finders:
             counted=False,
             newer=False,
         )
-        return Found(finder, known)
+        return Found(index, known)
 
     def _distrust(self, log: Log) -> None:
         self.want(log.conversation)
@@ -135,11 +135,11 @@ class Finders:
     # -- made
 
     def want(self, conversation: str) -> None:
-        """Have who reads the whole log next make its finder with it."""
+        """Have who reads the whole log next make its index with it."""
         self._wanted.add(conversation)
 
     def wants(self, conversation: str) -> bool:
-        """Say whether who reads the whole log is to make its finder with it."""
+        """Say whether who reads the whole log is to make its index with it."""
         return conversation in self._wanted
 
     def maker(self, log: Log) -> Maker | None:
@@ -147,7 +147,7 @@ class Finders:
         try:
             with Descriptor(log.data, os.O_RDONLY) as file:
                 try:
-                    return Maker(self, log, file, self.finder(log, file))
+                    return Maker(self, log, file, self.index(log, file))
                 except FAILURES:
                     self._distrust(log)
                     return Maker(self, log, file, None)
@@ -156,10 +156,10 @@ class Finders:
         finally:
             self._wanted.discard(log.conversation)
 
-    def finder(self, log: Log, file: Descriptor) -> Finder | None:
-        """Return a log's finder, however far it is behind; None: there is none. Raises: one of `FAILURES`."""
+    def index(self, log: Log, file: Descriptor) -> Index | None:
+        """Return a log's index, however far it is behind; None: there is none. Raises: one of `FAILURES`."""
         names = self._cover(log)
-        return self._compared(log, file, names).finder if names else None
+        return self._compared(log, file, names).log_index if names else None
 
     def grown(self, conversation: str, known: lines.Known | None) -> None:
         """Take note that a log was appended to, and what is known of it now: a part may be due. Raises: nothing."""
@@ -182,7 +182,7 @@ class Finders:
     def _extend(self, log: Log, names: list[str]) -> None:
         with Descriptor(log.data, os.O_RDONLY) as file:
             found = self._compared(log, file, names) if names else None
-            maker = Maker(self, log, file, found.finder if found is not None else None)
+            maker = Maker(self, log, file, found.log_index if found is not None else None)
             start = found.known.scanner.onward() if found is not None else None
             source = lines.FileSource(file, log.files)
             reader = lines.Reader(source, start or codec.Scanner(log.first_chain))
@@ -191,7 +191,7 @@ class Finders:
             maker.finish()
 
     def look(self, log: Log) -> str:
-        """Return what is another text when the log is another, or a finder of it was removed or added to since.
+        """Return what is another text when the log is another, or an index of it was removed or added to since.
 
         Raises: OSError, store errors; Damaged: nothing is to be added now, since something is being erased.
         """
@@ -240,7 +240,7 @@ class Finders:
             for before, after in pairwise(read):
                 if not follows(before[0], after[0]):
                     raise Damaged("its parts do not follow each other")
-            look = self.put(log, *finder_parts.joined(read), look)
+            look = self.put(log, *index_parts.joined(read), look)
 
     def _read(self, log: Log, name: str) -> tuple[Stretch, list[bytes], bytes]:
         path = os.path.join(self._place(log), name)
@@ -254,7 +254,7 @@ class Finders:
     # -- removed
 
     def remove(self, log: Log) -> None:
-        """Remove a log's finder, durably. The append lock is held. Raises: store-io, store-link and the like."""
+        """Remove a log's index, durably. The append lock is held. Raises: store-io, store-link and the like."""
         place = self._place(log)
         self._due.pop(log.conversation, None)
         if not os.path.lexists(place):
@@ -282,18 +282,18 @@ class _Noted(NamedTuple):
 
 
 class Maker:
-    """Takes in the lines of a log from its start, or from where a finder ends, and writes parts of them.
+    """Takes in the lines of a log from its start, or from where an index ends, and writes parts of them.
 
     It gives up where a line does not stand in the place that its seal names, and where another was faster.
-    Args: file: the log, open. finder: what is there already.
+    Args: file: the log, open. index: what is there already.
     """
 
-    def __init__(self, finders: Finders, log: Log, file: Descriptor, finder: Finder | None) -> None:
-        self._finders, self._log, self._finder = finders, log, finder
+    def __init__(self, indexes: Indexes, log: Log, file: Descriptor, index: Index | None) -> None:
+        self._indexes, self._log, self._index = indexes, log, index
         self._inode = file.found.st_ino
-        self._look = finders.look(log)
+        self._look = indexes.look(log)
         first = Stretch(self._inode, 0, 0, 0, 0, 0, 0, 0, 0, b"", log.first_chain)
-        self._before = finder.end if finder is not None else first
+        self._before = index.end if index is not None else first
         """Where the next part begins: the end of this one."""
         self._entries: list[bytes] = []
         self._rows: list[Row] = []
@@ -321,7 +321,7 @@ class Maker:
         count = self._noted[-1].records if self._noted else self._before.records
         for line, record in zip(piece.lines, records, strict=True):
             if line.seq <= count and not self._noted:
-                continue  # The finder has it.
+                continue  # The index has it.
             count += 1
             if line.seq != count or (line.written or count) != count:
                 self._given_up = True
@@ -336,18 +336,18 @@ class Maker:
             self._write_on()
 
     def _note(self, record: kinds.Recorded, offset: int) -> None:
-        entry, entries = finder_parts.entry, self._entries
+        entry, entries = index_parts.entry, self._entries
         if isinstance(record, kinds.Turn):
             self._note_turn(record, offset)
         elif isinstance(record, kinds.Program):
-            entries.append(entry(finder_parts.PROGRAM, record.version, offset))
+            entries.append(entry(index_parts.PROGRAM, record.version, offset))
         elif isinstance(record, kinds.Head):
-            entries.append(entry(finder_parts.MOVE, "", offset))
+            entries.append(entry(index_parts.MOVE, "", offset))
         elif isinstance(record, kinds.Entry):
             if (record.plugin, record.entry) == _CLEARED:
-                entries.append(entry(finder_parts.MOVE, "", offset))
+                entries.append(entry(index_parts.MOVE, "", offset))
         elif not isinstance(record, kinds.Other | kinds.Unreadable):
-            entries.append(entry(finder_parts.ABOUT, record.turn, offset))
+            entries.append(entry(index_parts.ABOUT, record.turn, offset))
 
     def _note_turn(self, record: kinds.Turn, offset: int) -> None:
         if record.turn in self._ordinals:
@@ -356,28 +356,28 @@ class Maker:
         parent = 0
         if record.parent is not None:
             parent = self._ordinals.get(record.parent, 0)
-            if not parent and self._finder is not None:
-                parent = self._finder.ordinal(record.parent)
-        self._rows.append(finder_parts.row(offset, ordinal, parent, self._row))
+            if not parent and self._index is not None:
+                parent = self._index.ordinal(record.parent)
+        self._rows.append(index_parts.row(offset, ordinal, parent, self._row))
         self._ordinals[record.turn] = ordinal
-        entry = finder_parts.entry
-        self._entries.append(entry(finder_parts.TURN, record.turn, ordinal))
+        entry = index_parts.entry
+        self._entries.append(entry(index_parts.TURN, record.turn, ordinal))
         if parent and record.parent is not None:
-            self._entries.append(entry(finder_parts.CHILD, record.parent, offset))
+            self._entries.append(entry(index_parts.CHILD, record.parent, offset))
         if record.request_id is not None:
-            self._entries.append(entry(finder_parts.REQUEST, record.request_id, offset))
+            self._entries.append(entry(index_parts.REQUEST, record.request_id, offset))
 
     def _row(self, ordinal: int) -> Row:
         own = ordinal - self._before.turns
-        if own > 0 or self._finder is None:
+        if own > 0 or self._index is None:
             return self._rows[own - 1]
-        return self._finder.row(ordinal)
+        return self._index.row(ordinal)
 
     def finish(self) -> None:
         """Write a part of what was taken in last. Raises: nothing."""
         with suppress(*FAILURES):
             if not self._given_up and self._write() is not None:
-                self._finders.join(self._log, self._look)
+                self._indexes.join(self._log, self._look)
 
     def _write_on(self) -> None:
         """Write a part, and go on behind it; give up if there is none to be written by now."""
@@ -386,7 +386,7 @@ class Maker:
         if stretch is None:
             return
         with Descriptor(self._log.data, os.O_RDONLY) as file:
-            self._finder = self._finders.finder(self._log, file)
+            self._index = self._indexes.index(self._log, file)
         del self._rows[: stretch.turns - stretch.turns_before], self._entries[: stretch.entries]
         self._noted = [
             noted._replace(entries=noted.entries - stretch.entries)
@@ -416,9 +416,9 @@ class Maker:
             chain_before=before.chain,
             chain=chain,
         )
-        rows = b"".join(map(finder_parts.packed, self._rows[: at.turns - before.turns]))
-        data = finder_parts.encode(stretch, self._entries[: at.entries], rows)
-        self._look = self._finders.put(self._log, stretch, data, self._look)
+        rows = b"".join(map(index_parts.packed, self._rows[: at.turns - before.turns]))
+        data = index_parts.encode(stretch, self._entries[: at.entries], rows)
+        self._look = self._indexes.put(self._log, stretch, data, self._look)
         return stretch
 
     def _last_end(self) -> tuple[_Noted, bytes] | None:

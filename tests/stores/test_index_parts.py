@@ -1,13 +1,13 @@
-"""A part of a finder gives what was put into it, says when it was altered, and knows where branches meet."""
+"""A part of an index gives what was put into it, says when it was altered, and knows where branches meet."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.stores import finder_parts
-from ledger.stores.finder_parts import Damaged, Part, Row, Stretch
+from ledger.stores import index_parts
+from ledger.stores.index_parts import Damaged, Part, Row, Stretch
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
-LETTERS = st.sampled_from([finder_parts.TURN, finder_parts.ABOUT])
+LETTERS = st.sampled_from([index_parts.TURN, index_parts.ABOUT])
 ENTRIES = st.lists(st.tuples(LETTERS, NAMES, st.integers(0, 1 << 40)), max_size=40)
 PARENTS = st.lists(st.integers(0, 1 << 30), max_size=60).map(
     lambda drawn: [number % (ordinal + 1) for ordinal, number in enumerate(drawn)]
@@ -18,7 +18,7 @@ PARENTS = st.lists(st.integers(0, 1 << 30), max_size=60).map(
 def rows_of(parents):
     rows: list[Row] = []
     for ordinal, parent in enumerate(parents, 1):
-        rows.append(finder_parts.row(ordinal * 10, ordinal, parent, lambda n: rows[n - 1]))
+        rows.append(index_parts.row(ordinal * 10, ordinal, parent, lambda n: rows[n - 1]))
     return rows
 
 
@@ -27,8 +27,8 @@ def encoded(entries, rows, *, start=0, turns_before=0, chains=(b"x" * 22, b"y" *
     stretch = Stretch(
         7, start, start + 9, start, start + 9, turns_before, turns, 0, len(entries), *chains
     )
-    packed = [finder_parts.entry(letter, name, value) for letter, name, value in entries]
-    return finder_parts.encode(stretch, packed, b"".join(map(finder_parts.packed, rows)))
+    packed = [index_parts.entry(letter, name, value) for letter, name, value in entries]
+    return index_parts.encode(stretch, packed, b"".join(map(index_parts.packed, rows)))
 
 
 def reading(data):
@@ -41,8 +41,8 @@ def looked_up(data, entries, rows):
     try:
         part = Part(read)
         values = [
-            part.values(finder_parts.hashed(letter, name), read)
-            for letter in (finder_parts.TURN, finder_parts.ABOUT)
+            part.values(index_parts.hashed(letter, name), read)
+            for letter in (index_parts.TURN, index_parts.ABOUT)
             for name in "abcdx"
         ]
         return values, [part.row(ordinal, read) for ordinal in range(1, len(rows) + 1)]
@@ -53,7 +53,7 @@ def looked_up(data, entries, rows):
 def known(entries, rows):
     values = [
         sorted(value for letter, name, value in entries if (letter, name) == (wanted, named))
-        for wanted in (finder_parts.TURN, finder_parts.ABOUT)
+        for wanted in (index_parts.TURN, index_parts.ABOUT)
         for named in "abcdx"
     ]
     return values, rows
@@ -68,8 +68,8 @@ def test_a_part_gives_what_was_put_into_it(entries, parents):
 
 def test_a_key_may_have_more_values_than_a_page_holds():
     """Values of one key are found on every page that they stand on."""
-    entries = [(finder_parts.TURN, "b", n) for n in range(1500)]
-    entries += [(finder_parts.ABOUT, name, 3) for name in "acd"]
+    entries = [(index_parts.TURN, "b", n) for n in range(1500)]
+    entries += [(index_parts.ABOUT, name, 3) for name in "acd"]
     rows = rows_of(range(1000))
     assert looked_up(encoded(entries, rows), entries, rows) == known(entries, rows)
 
@@ -98,7 +98,7 @@ def test_parts_that_follow_each_other_are_joined(some, others, parents):
     for data in (first, second):
         part = Part(reading(data))
         read.append((part.stretch, *part.everything(reading(data))))
-    stretch, data = finder_parts.joined(read)
+    stretch, data = index_parts.joined(read)
 
     both = [*some, *others]
     assert looked_up(data, both, rows) == known(both, rows)
@@ -123,7 +123,7 @@ def test_where_two_branches_meet(parents, data):
 
     above = set(branch(a))
     met = next((turn for turn in branch(b) if turn in above), 0)
-    assert finder_parts.meeting(a, b, lambda n: rows[n - 1]) == met
+    assert index_parts.meeting(a, b, lambda n: rows[n - 1]) == met
 
 
 def test_few_steps_lead_far_up():
@@ -135,5 +135,5 @@ def test_few_steps_lead_far_up():
         asked.append(ordinal)
         return rows[ordinal - 1]
 
-    assert finder_parts.meeting(49_999, 3, row_of) == 3
+    assert index_parts.meeting(49_999, 3, row_of) == 3
     assert len(asked) < 150

@@ -1,4 +1,4 @@
-"""With a finder beside a log, every question is answered as without; a finder that is not right is not believed."""
+"""With an index beside a log, every question is answered as without; an index that is not right is not believed."""
 
 import itertools
 import os
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ledger.errors import StoreLink
 from ledger.records import codec
-from ledger.stores import finder_making
+from ledger.stores import index_making
 from ledger.stores.folder import FolderStore
 from ledger.turns.log import Log
 from ledger.views import History
@@ -30,14 +30,14 @@ from tests.views.test_late import QUESTIONS, answer
 def small(**limits):
     """Parts of few bytes each, so that short logs have several."""
     limits = {"SPAN": 2, "KEPT_OUT": 2, "LARGEST": 3000, **limits}
-    before = {name: getattr(finder_making, name) for name in limits}
+    before = {name: getattr(index_making, name) for name in limits}
     for name, value in limits.items():
-        setattr(finder_making, name, value)
+        setattr(index_making, name, value)
     try:
         yield
     finally:
         for name, value in before.items():
-            setattr(finder_making, name, value)
+            setattr(index_making, name, value)
 
 
 def store_at(folder) -> FolderStore:
@@ -45,7 +45,7 @@ def store_at(folder) -> FolderStore:
 
 
 def parts(folder, conversation="c") -> list[Path]:
-    place = Path(folder) / "finders" / conversation
+    place = Path(folder) / "indexes" / conversation
     return sorted(place.iterdir()) if place.exists() else []
 
 
@@ -70,7 +70,7 @@ def pieces_of(records, sizes, foreign=()):
 
 
 def written(folder, pieces, *, read=False):
-    """Write a log piece by piece, as if it was appended; its finder grows with it, or is made by who reads it."""
+    """Write a log piece by piece, as if it was appended; its index grows with it, or is made by who reads it."""
     path = support.log_path(folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     support.lock_path(folder).touch()
@@ -79,9 +79,9 @@ def written(folder, pieces, *, read=False):
         path.write_bytes(data)
         if not read:
             store.read_end("c")
-            store._finders.grown("c", store._known["c"])
+            store._indexes.grown("c", store._known["c"])
     if read:
-        store._finders.want("c")
+        store._indexes.want("c")
         store.scan("c")
 
 
@@ -127,7 +127,7 @@ def are_sent_once(records):
 
 
 def damaged(folder, other, how, data):
-    """Do something to the parts of a finder."""
+    """Do something to the parts of an index."""
     found = parts(folder)
     if not found:
         return
@@ -156,7 +156,7 @@ DAMAGE = st.sampled_from(
 
 @given(st.one_of(trees(), trees(), trees(), build.hostile_logs.filter(are_sent_once)), st.data())
 def test_everything_is_answered_as_without(records, data):
-    """Whatever is asked first, of whatever log, with whatever finder; also when more is appended in between."""
+    """Whatever is asked first, of whatever log, with whatever index; also when more is appended in between."""
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     foreign = data.draw(st.sampled_from([(), (), (3,), (2, 5)]))
     pieces = pieces_of(records, sizes, foreign)
@@ -201,7 +201,7 @@ LINE = [build.new("program", version="p"), *build.line(*(f"t{number}" for number
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with a log of thirty turns, and its finder."""
+    """A folder with a log of thirty turns, and its index."""
     with small():
         written(tmp_path, pieces_of(LINE, [3]))
         assert len(parts(tmp_path)) > 3
@@ -218,7 +218,7 @@ class Reads(FolderStore):
         return super().scan(conversation, after)
 
 
-def test_what_a_finder_finds_needs_no_reading(folder):
+def test_what_an_index_finds_needs_no_reading(folder):
     """Turns far back, their state and their line, where any two meet, ids and programs that are there or not."""
     store = Reads(folder, calls=support.Unflushed())
     history = Log(store, "c").read()
@@ -236,7 +236,7 @@ def test_what_a_finder_finds_needs_no_reading(folder):
 
 
 def test_who_asks_far_and_wide_reads_the_whole(folder):
-    """A finder is asked so often, and no more: then everything is read at once."""
+    """An index is asked so often, and no more: then everything is read at once."""
     store = Reads(folder, calls=support.Unflushed())
     history = Log(store, "c").read()
     history._left = 5
@@ -244,7 +244,7 @@ def test_who_asks_far_and_wide_reads_the_whole(folder):
     assert store.whole == 1
 
 
-def test_a_finder_that_is_damaged_is_made_anew(folder):
+def test_an_index_that_is_damaged_is_made_anew(folder):
     """By who reads the whole log for it."""
     for part in parts(folder):
         part.write_bytes(part.read_bytes()[:-1] + b"?")
@@ -266,19 +266,19 @@ def changes(store):
 
 
 @pytest.mark.parametrize("how", ["erase", "repair", "grow", "delete"])
-def test_what_changes_a_log_removes_its_finder(folder, how):
+def test_what_changes_a_log_removes_its_index(folder, how):
     """And a part that was about to be written is not, since its lines were read before."""
-    shutil.rmtree(folder / "finders")
+    shutil.rmtree(folder / "indexes")
     store = store_at(folder)
     log = store._home.log("c")
-    maker = store._finders.maker(log)
+    maker = store._indexes.maker(log)
     late = Log(store_at(folder), "c")
     late.read()
     records = store._read("c", 0, maker.undecoded)
     dict(changes(store))[how]()
     maker.finish()
 
-    assert len(records) == len(LINE)
+    assert sum(map(len, records)) == len(LINE)
     assert parts(folder) == []
     assert snapshot(late.read()) == snapshot(whole_of(folder))
 
@@ -300,9 +300,9 @@ def test_an_erased_turn_is_not_found_by_what_it_said(folder):
     assert not history.takes_their_word
 
 
-def test_a_finder_that_cannot_be_written_is_none(tmp_path):
+def test_an_index_that_cannot_be_written_is_none(tmp_path):
     """Appending and reading go on."""
-    (tmp_path / "finders").write_text("in the way")
+    (tmp_path / "indexes").write_text("in the way")
     with small():
         written(tmp_path, pieces_of(LINE, [3]))
         store_at(tmp_path).append("c", build.line("more"))
@@ -310,12 +310,12 @@ def test_a_finder_that_cannot_be_written_is_none(tmp_path):
         written(tmp_path, pieces_of(LINE, [3]), read=True)
 
 
-def test_a_link_in_place_of_a_finder_is_not_followed(folder, tmp_path_factory):
+def test_a_link_in_place_of_an_index_is_not_followed(folder, tmp_path_factory):
     """What it leads to is not written to, and not removed."""
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "precious").write_text("mine")
-    shutil.rmtree(folder / "finders" / "c")
-    (folder / "finders" / "c").symlink_to(elsewhere)
+    shutil.rmtree(folder / "indexes" / "c")
+    (folder / "indexes" / "c").symlink_to(elsewhere)
     store = store_at(folder)
     for turn in ("x", "y", "z"):
         store.append("c", build.line(turn))
@@ -327,8 +327,8 @@ def test_a_link_in_place_of_a_finder_is_not_followed(folder, tmp_path_factory):
 def test_a_part_that_two_write_is_written_once(folder):
     """Who comes second leaves it."""
     log = store_at(folder)._home.log("c")
-    shutil.rmtree(folder / "finders")
-    makers = [store_at(folder)._finders.maker(log) for _ in range(2)]
+    shutil.rmtree(folder / "indexes")
+    makers = [store_at(folder)._indexes.maker(log) for _ in range(2)]
     for maker in makers:
         store_at(folder)._read("c", 0, maker.undecoded)
     for maker in makers:
@@ -347,11 +347,11 @@ def test_parts_are_joined(tmp_path):
         assert isinstance(history, LateHistory)
 
 
-def test_a_finder_holds_nothing_of_what_was_said(folder):
+def test_an_index_holds_nothing_of_what_was_said(folder):
     """But for hashes, and places."""
     data = b"".join(part.read_bytes() for part in parts(folder))
     assert b"t17" not in data
-    assert stat_mode(folder / "finders") == stat_mode(folder / "finders" / "c") == 0o700
+    assert stat_mode(folder / "indexes") == stat_mode(folder / "indexes" / "c") == 0o700
     assert {stat_mode(part) for part in parts(folder)} == {0o600}
 
 
@@ -361,4 +361,4 @@ def stat_mode(path) -> int:
 
 def test_the_cleared_head_has_one_name():
     """Stores do not know views: what moves the head is named in both."""
-    assert finder_making._CLEARED == CLEARED
+    assert index_making._CLEARED == CLEARED

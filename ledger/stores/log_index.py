@@ -1,14 +1,14 @@
 """What stands where in a long log, kept beside it: derived, discardable, compared before it is believed.
 
-    <folder>/finders/<id>/<start>-<end>    a part: what it covers of the log, in hexadecimal (`finder_parts`)
+    <folder>/indexes/<id>/<start>-<end>    a part: what it covers of the log, in hexadecimal (`index_parts`)
 
-A finder answers what would else take the whole log: the records of a turn that stands far back, where two turns
+An index answers what would else take the whole log: the records of a turn that stands far back, where two turns
 meet, whether a request id was ever sent. "It is there" is always read from the log's own line, whose seal is
 checked. "It is not there" is believed of parts that follow each other from the start without a gap, whose
 checksums are right, and of which the last ends where the log, in that very file, has the seal that it names.
-Whatever is otherwise, the answer is None, "cannot tell", and the log is read as if there were no finder.
+Whatever is otherwise, the answer is None, "cannot tell", and the log is read as if there were no index.
 
-Who makes and removes the parts: `finder_making`.
+Who makes and removes the parts: `index_making`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import TypeVar
 
 from ledger.errors import LedgerError
 from ledger.records import codec, kinds
-from ledger.stores import finder_parts, handout, lines
+from ledger.stores import handout, index_parts, lines
 from ledger.stores.files import Descriptor
-from ledger.stores.finder_parts import (
+from ledger.stores.index_parts import (
     ABOUT,
     CHILD,
     MOVE,
@@ -45,14 +45,14 @@ MOST_LINES = 512
 _BLOCK = 1 << 14
 """How much of the log is read at once, in bytes."""
 FAILURES = (OSError, LedgerError, Damaged)
-"""What may come of reading a finder."""
+"""What may come of reading an index."""
 
 
 class _CannotTell(Damaged):
     """Raised when a line of the log cannot be checked alone, or the log is another. Next: read the whole."""
 
 
-class Finder:
+class Index:
     """Answers what stands in a log before a place. None: it cannot tell.
 
     Args: place: the folder of its parts. names: those that follow each other, from the start. file: the log.
@@ -134,9 +134,9 @@ class Finder:
 
     def row(self, ordinal: int) -> Row:
         """Return a turn's row. Raises: Damaged, and as files."""
-        for index, part in self._parts.items():
+        for number, part in self._parts.items():
             if part.stretch.turns_before < ordinal <= part.stretch.turns:
-                return part.row(ordinal, self._reader(index))
+                return part.row(ordinal, self._reader(number))
         raise Damaged("a row names a turn that is not there")
 
     # -- answers
@@ -167,7 +167,7 @@ class Finder:
         return self._lines([last, *moves] if last >= 0 else moves)
 
     def _meeting(self, a: str, b: str) -> list[str]:
-        met = finder_parts.meeting(self.ordinal(a), self.ordinal(b), self.row)
+        met = index_parts.meeting(self.ordinal(a), self.ordinal(b), self.row)
         return [record.turn for record in self._turns([self.row(met).offset] if met else [])]
 
     # -- parts
@@ -175,7 +175,7 @@ class Finder:
     @cached_property
     def _parts(self) -> dict[int, Part]:
         """All of them, in order."""
-        parts = {index: self._part(index) for index in range(len(self._names))}
+        parts = {number: self._part(number) for number in range(len(self._names))}
         first = parts[0].stretch
         begins = first.start, first.records_before, first.turns_before, first.chain_before
         whole = begins == (0, 0, 0, self._log.first_chain)
@@ -185,21 +185,21 @@ class Finder:
             raise Damaged("its parts do not follow each other")
         return parts
 
-    def _part(self, index: int) -> Part:
-        found = self._known.get(index)
+    def _part(self, number: int) -> Part:
+        found = self._known.get(number)
         if found is None:
-            found = self._known[index] = Part(self._reader(index))
+            found = self._known[number] = Part(self._reader(number))
             stretch = found.stretch
-            if named(stretch) != self._names[index] or stretch.inode != self._identity[1]:
+            if named(stretch) != self._names[number] or stretch.inode != self._identity[1]:
                 raise Damaged("a part is of another log")
         return found
 
-    def _reader(self, index: int) -> finder_parts.Read:
-        return partial(read_part, self._log, os.path.join(self._place, self._names[index]))
+    def _reader(self, number: int) -> index_parts.Read:
+        return partial(read_part, self._log, os.path.join(self._place, self._names[number]))
 
     def _values(self, letter: bytes, name: str) -> list[int]:
-        key = finder_parts.hashed(letter, name)
-        found = [part.values(key, self._reader(index)) for index, part in self._parts.items()]
+        key = index_parts.hashed(letter, name)
+        found = [part.values(key, self._reader(number)) for number, part in self._parts.items()]
         return [value for some in found for value in some]
 
     # -- lines of the log

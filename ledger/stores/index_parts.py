@@ -1,4 +1,4 @@
-"""The bytes of one part of a finder: where that which a stretch of a log names stands in it. No I/O.
+"""The bytes of one part of an index: where that which a stretch of a log names stands in it. No I/O.
 
     the head      what the stretch is, and how it ends
     two tables    the first hash of each page of entries; the checksum of each page; the checksum of all this
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 TURN, ABOUT, CHILD, REQUEST, PROGRAM, MOVE = b"t", b"a", b"c", b"q", b"p", b"m"
 
-_MAGIC = b"finder1\n"
+_MAGIC = b"index-1\n"
 _HEAD = struct.Struct(">8s9Q22s22s")
 _ENTRY = struct.Struct(">8sQ")
 _ROW = struct.Struct(">QIII")
@@ -46,7 +46,7 @@ Read = Callable[[int, int], bytes]
 
 
 class Damaged(Exception):
-    """Raised when a part is not what was written. Next: take the finder for not there, and have it made anew."""
+    """Raised when a part is not what was written. Next: take the index for not there, and have it made anew."""
 
 
 def hashed(letter: bytes, name: str) -> bytes:
@@ -142,8 +142,8 @@ def _count(items: int, in_page: int) -> int:
 def _range(data: bytes, size: int, key: bytes) -> tuple[int, int]:
     """Return from where to where items of a size, in order, begin with a key."""
 
-    def begins(index: int) -> bytes:
-        return data[index * size : index * size + 8]
+    def begins(number: int) -> bytes:
+        return data[number * size : number * size + 8]
 
     indexes = range(len(data) // size)
     return bisect_left(indexes, key, key=begins), bisect_right(indexes, key, key=begins)
@@ -155,7 +155,7 @@ class Part:
     def __init__(self, read: Read) -> None:
         self._begun = data = read(0, _FIRST)
         if len(data) < _HEAD.size or not data.startswith(_MAGIC):
-            raise Damaged("it is no part of a finder")
+            raise Damaged("it is no part of an index")
         self.stretch = stretch = Stretch(*_HEAD.unpack_from(data)[1:])
         own = stretch.turns - stretch.turns_before
         if not 0 <= own < 1 << 32 or stretch.entries >= 1 << 32:
@@ -181,8 +181,8 @@ class Part:
         first, last = _range(self._fences, 8, key)
         for number in range(max(0, first - 1), last):
             page = self._page(number, read)
-            for index in range(*_range(page, _ENTRY.size, key)):
-                found.append(_ENTRY.unpack_from(page, index * _ENTRY.size)[1])
+            for number in range(*_range(page, _ENTRY.size, key)):
+                found.append(_ENTRY.unpack_from(page, number * _ENTRY.size)[1])
         return found
 
     def row(self, ordinal: int, read: Read) -> Row:
