@@ -53,6 +53,7 @@ from ledger.stores import (
     sweeping,
     waking,
     whole,
+    witness,
 )
 from ledger.stores import verify as verifying
 from ledger.stores.base import (
@@ -194,7 +195,7 @@ class FolderStore(Marked):
             if named:
                 kept = sweeping.keep(named, self.blobs, self._home.sweeping, deadline)
             with kept, self._data(log, deadline, expect) as file:
-                added = self._append_locked(log, file, bodies, expect)
+                added = self._append_locked(log, lock, file, bodies, expect)
                 file.free()
                 lock.free()
                 self._acknowledge(log, file, added)
@@ -210,12 +211,21 @@ class FolderStore(Marked):
             return self._locked(log.data, deadline)
 
     def _append_locked(
-        self, log: reading.Log, file: locks.LockedFile, bodies: list[bytes], expect: int | None
+        self,
+        log: reading.Log,
+        lock: locks.LockedFile,
+        file: locks.LockedFile,
+        bodies: list[bytes],
+        expect: int | None,
     ) -> appending.Added:
-        added = self._tail(log, file, expect).add(file, bodies)
+        tail = self._tail(log, file, expect)
+        witnessed = lock.found.st_size > 0 and witness.stands(lock, log.files, file.stat())
+        added = tail.add(file, bodies)
         there = file.at_its_path()
         if there is None:
             raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
+        if witnessed:
+            witness.write(lock, log.files, there)
         self._remember(log.conversation, added.known_at(there))
         return added
 
@@ -317,7 +327,7 @@ class FolderStore(Marked):
                 plan = plans.read(log.plan, log.files)
             if plan is not None and plan.turn is not None:
                 self._settle(log, deadline, whole=True)
-            self._changing(log)
+            self._changing(log, quietly=False)
             begun = plan is not None and plan.turn is None
             report = removing.delete(self._home, log, self.blobs, deadline, begun=begun)
         self._waiters.wake(conversation)
@@ -362,8 +372,8 @@ class FolderStore(Marked):
                 source = lines.FileSource(file, log.files)
                 plan, report = plans.planned(source, log.conversation, turn)
                 if plan.lines:
-                    plans.write(log.stem, log.plan, plan, log.files)
                     self._indexes.remove(log)
+                    plans.write(log.stem, log.plan, plan, log.files)
                     removing.overwrite(log, file, plan, turn)
             report.files, swept = removing.remove_beside(
                 self._home, log, self.blobs, turn, plan.attachments, deadline
@@ -554,10 +564,10 @@ class FolderStore(Marked):
         self._home.forget(conversation)
         self._owed.pop(conversation, None)
 
-    def _changing(self, log: reading.Log) -> None:
+    def _changing(self, log: reading.Log, *, quietly: bool = True) -> None:
         """Forget all that is known of a log, before bytes of it are changed. The append lock is held."""
         self._forget(log.conversation)
-        self._indexes.remove(log)
+        self._indexes.remove(log, quietly=quietly)
 
     def before_fork(self) -> None:
         """Nothing is held: see the module's comment."""

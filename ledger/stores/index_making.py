@@ -5,8 +5,9 @@ whoever had to read a long log whole writes the parts that are not there. Parts 
 after a fall of the machine the checksums tell. Some that follow each other are joined into one, up to a size.
 
 A part gets its name under the append lock, and only if the folder of the parts is as it was before its lines were
-read; who erases, repairs, replaces or deletes a log holds that lock, and removes that folder first. So all parts that
-are there are of the log as it is.
+read, and if all that changed the log since were appends of ours (`witness`); who erases, repairs, replaces or deletes a
+log holds that lock, and first has the witness say nothing, then removes the parts. So all parts that are believed are
+of the log as it is.
 
 Nothing here is needed: where it fails (a folder that may only be read, a full disk), there is no index.
 """
@@ -16,13 +17,15 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
+import time
 from contextlib import suppress
 from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ledger.records import codec, kinds
 from ledger.records import undecoded as kept
-from ledger.stores import files, handout, index_parts, lines, locks
+from ledger.stores import files, handout, index_parts, lines, locks, witness
 from ledger.stores.files import Descriptor
 from ledger.stores.home import Home
 from ledger.stores.index_parts import Damaged, Part, Row, Stretch
@@ -51,6 +54,11 @@ _REMEMBERED = 4096
 _MOST_ENDS = 4096
 """How many lines are looked at for one where a part may end."""
 _NAME = re.compile(r"([0-9a-f]{1,15})-([0-9a-f]{1,15})")
+_OURS = re.compile(rf"{_NAME.pattern}|new-[0-9a-f]{{16}}")
+_LOOKS, _PAUSE_S = 10, 0.0005
+"""How often a log that is being appended to is looked at again, and after which time."""
+_PATIENCE_S = 0.05
+"""How long who makes an index waits for those that append."""
 _TOMBSTONE = b'"erased":true'
 _CLEARED = ("ledger", "cleared")
 """The entries that move the head before the first turn (`views.nodes.CLEARED`)."""
@@ -81,7 +89,9 @@ class Indexes:
             return None
         try:
             names = self._cover(log)
-            if names:
+            if names and not self._waits_for_witness(log, file):
+                self.want(log.conversation)
+            elif names:
                 found = self._compared(log, file, names)
                 if file.found.st_size - found.known.end <= BEHIND:
                     return found
@@ -89,6 +99,17 @@ class Indexes:
         except FAILURES:
             self.want(log.conversation)
         return None
+
+    def _waits_for_witness(self, log: Log, file: Descriptor) -> bool:
+        """Say whether a log is as a writer of ours left it; for one that is appended to just now, a moment later."""
+        with Descriptor(log.lock, os.O_RDONLY) as lock:
+            for _ in range(_LOOKS):
+                if witness.stands(lock, log.files, file.stat()):
+                    return True
+                if not lock.stat().st_size:
+                    return False
+                time.sleep(_PAUSE_S)
+        return False
 
     def _compared(self, log: Log, file: Descriptor, names: list[str]) -> Found:
         """Return a log's index. Raises: one of `FAILURES`: it is not to be believed."""
@@ -146,15 +167,35 @@ class Indexes:
         """Return what takes in a log that is read from its start, and writes the parts that are not there."""
         try:
             with Descriptor(log.data, os.O_RDONLY) as file:
+                self._begin(log, file)
                 try:
                     return Maker(self, log, file, self.index(log, file))
                 except FAILURES:
                     self._distrust(log)
+                    self._begin(log, file)
                     return Maker(self, log, file, None)
         except FAILURES:
             return None
         finally:
             self._wanted.discard(log.conversation)
+
+    def _begin(self, log: Log, file: Descriptor) -> None:
+        """Have a witness from now on, before a line is read; without one until now, the parts there are of no worth.
+
+        Raises: as files; store-busy: others append in this moment.
+        """
+        with locks.acquire(log.lock, time.monotonic() + _PATIENCE_S, create=False) as lock:
+            if not witness.stands(lock, log.files, file.stat()):
+                self._remove_parts(log)
+                witness.write(lock, log.files, file.stat())
+
+    def _goes_on(self, log: Log, file: Descriptor) -> bool:
+        """Say whether the parts there are of the log as it is. Where there are none: there is a witness from now on."""
+        if not self._cover(log):
+            self._begin(log, file)
+            return True
+        with Descriptor(log.lock, os.O_RDONLY) as lock:
+            return witness.stands(lock, log.files, file.stat())
 
     def index(self, log: Log, file: Descriptor) -> Index | None:
         """Return a log's index, however far it is behind; None: there is none. Raises: one of `FAILURES`."""
@@ -174,13 +215,17 @@ class Indexes:
             if len(self._due) >= _REMEMBERED:
                 self._due = {}
             self._due[conversation] = (end if behind < SPAN else size) + SPAN
-            if behind >= SPAN and not (is_new and behind > CAUGHT_UP):
-                self._extend(log, names)
-        except FAILURES:
+            if behind >= SPAN and behind <= (BEHIND if names and not is_new else CAUGHT_UP):
+                self._extend(log)
+        except (*FAILURES, RecursionError):
             pass
 
-    def _extend(self, log: Log, names: list[str]) -> None:
+    def _extend(self, log: Log) -> None:
         with Descriptor(log.data, os.O_RDONLY) as file:
+            if not self._goes_on(log, file):
+                self.want(log.conversation)
+                return
+            names = self._cover(log)
             found = self._compared(log, file, names) if names else None
             maker = Maker(self, log, file, found.log_index if found is not None else None)
             start = found.known.scanner.onward() if found is not None else None
@@ -215,6 +260,9 @@ class Indexes:
         with locks.held_now(log.lock) as alone:
             if not alone or self.look(log) != look:
                 raise Damaged("others were faster")
+            with Descriptor(log.lock, os.O_RDONLY) as lock:
+                if not witness.stands(lock, log.files, os.stat(log.data, follow_symlinks=False)):
+                    raise Damaged("the log was changed otherwise than by appending")
             new = os.path.join(place, f"new-{secrets.token_hex(8)}")
             try:
                 with Descriptor(new, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
@@ -224,7 +272,8 @@ class Indexes:
                 with suppress(OSError):
                     os.unlink(new)
                 raise
-            for other in set(os.listdir(place)) - set(self._cover(log)):
+            there = {name for name in os.listdir(place) if _OURS.fullmatch(name)}
+            for other in there - set(self._cover(log)):
                 os.unlink(os.path.join(place, other))
             return self.look(log)
 
@@ -253,18 +302,31 @@ class Indexes:
 
     # -- removed
 
-    def remove(self, log: Log) -> None:
-        """Remove a log's index, durably. The append lock is held. Raises: store-io, store-link and the like."""
-        place = self._place(log)
+    def remove(self, log: Log, *, quietly: bool = False) -> None:
+        """Remove a log's index, durably; it is not believed from then on. The append lock is held.
+
+        Raises: store-io, store-denied and the like. Args: quietly: do not raise because of parts that stay, which hold
+        hashes of ids.
+        """
         self._due.pop(log.conversation, None)
-        if not os.path.lexists(place):
-            return
-        files.check_trusted(place)
-        with files.naming(place):
-            for name in os.listdir(place):
+        witness.clear(log.lock, log.files)
+        with suppress(*(FAILURES if quietly else ())):
+            self._remove_parts(log)
+
+    def _remove_parts(self, log: Log) -> None:
+        """Remove what is ours of the folder of the parts, and it, if nothing else is in it."""
+        place = self._place(log)
+        with files.naming(place), suppress(FileNotFoundError):
+            if not stat.S_ISDIR(os.lstat(place).st_mode):
+                return  # None of ours.
+            files.check_trusted(place)
+            ours = [name for name in os.listdir(place) if _OURS.fullmatch(name)]
+            for name in ours:
                 log.files.remove(os.path.join(place, name))
-            log.files.flush_folder(place)
-            os.rmdir(place)
+            if ours:
+                log.files.flush_folder(place)
+            with suppress(OSError):
+                os.rmdir(place)
 
     def forget(self) -> None:
         """Forget what is remembered."""

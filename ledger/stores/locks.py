@@ -100,7 +100,9 @@ def acquire(
             if deadline <= time.monotonic():
                 raise _busy(path)
             file = _Waiter(path, flags, kind).wait(deadline)
-        if file.at_its_path() is not None:
+        there = file.at_its_path()
+        if there is not None:
+            file.found = there
             return file
         file.close()
 

@@ -1,5 +1,6 @@
 """With an index beside a log, every question is answered as without; an index that is not right is not believed."""
 
+import errno
 import itertools
 import os
 import shutil
@@ -12,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.errors import StoreLink
+from ledger.errors import DamageWarning, StoreDenied
 from ledger.records import codec
-from ledger.stores import index_making
+from ledger.stores import index_making, witness
+from ledger.stores.files import Descriptor
 from ledger.stores.folder import FolderStore
 from ledger.turns.log import Log
 from ledger.views import History
@@ -77,6 +79,9 @@ def written(folder, pieces, *, read=False):
     store = store_at(folder)
     for data in pieces:
         path.write_bytes(data)
+        if support.lock_path(folder).stat().st_size:  # As a writer does, under the lock.
+            with Descriptor(str(support.lock_path(folder)), os.O_RDWR) as lock:
+                witness.write(lock, store._home.calls, path.stat())
         if not read:
             store.read_end("c")
             store._indexes.grown("c", store._known["c"])
@@ -319,9 +324,156 @@ def test_a_link_in_place_of_an_index_is_not_followed(folder, tmp_path_factory):
     store = store_at(folder)
     for turn in ("x", "y", "z"):
         store.append("c", build.line(turn))
-    with pytest.raises(StoreLink):
-        store.erase("c", "t3")
+    assert store.erase("c", "t3")
     assert [path.name for path in elsewhere.iterdir()] == ["precious"]
+    assert (folder / "indexes" / "c").is_symlink()
+
+
+def test_what_somebody_put_into_an_index_stops_nobody(folder):
+    """What is ours of it is removed, the rest left; forgetting, appending and deleting go on."""
+    (folder / "indexes" / "c" / "@eaDir").mkdir()
+    store = store_at(folder)
+
+    assert store.erase("c", "t3")
+    store.append("c", build.line("more"))
+    assert [part.name for part in parts(folder) if part.is_dir()] == ["@eaDir"]
+    assert Log(store_at(folder), "c").read().head == "more"
+    assert store.delete("c")
+
+
+def test_who_cannot_remove_an_index_is_told_before_anything_is_erased(folder):
+    """Nothing is decided then, and others append; a repair needs no more than that it is not believed."""
+
+    class Keeps(support.Unflushed):
+        """Removes no part."""
+
+        def remove(self, path: str) -> None:
+            if "indexes" in path:
+                raise PermissionError(errno.EACCES, "denied")
+            super().remove(path)
+
+    store = FolderStore(folder, calls=Keeps())
+    with pytest.raises(StoreDenied, match="indexes/c"):
+        store.erase("c", "t3")
+    with pytest.raises(StoreDenied, match="indexes/c"):
+        store.delete("c")
+    assert snapshot(Log(store_at(folder), "c").read()) == snapshot(whole_of(folder))
+    store.append("c", build.line("more"))
+
+    store.repair("c")
+    reading = Reads(folder, calls=support.Unflushed())
+    assert Log(reading, "c").read().node("t3").parent == "t2"
+    assert reading.whole == 1
+
+
+# -- the witness -----------------------------------------------------------------------------------
+
+
+ASKED = [
+    *LINE[:20],
+    build.turn("asked", "t9", request_id="r1"),
+    build.ended("asked"),
+    *LINE[20:],
+]
+
+
+def request_of(folder) -> str | None:
+    return Log(store_at(folder), "c").read().request("r1")
+
+
+def test_a_log_that_is_healed_in_place_is_not_answered_by_an_index_of_the_damaged_one(tmp_path):
+    """A request id is found again once its line is: its turn must not be sent twice."""
+    path = support.log_path(tmp_path)
+    with small():
+        written(tmp_path, pieces_of(ASKED, [3]))
+        whole = path.read_bytes()
+        path.write_bytes(whole.replace(b'"request_id":"r1"', b'"request_id":"r?"'))
+        with pytest.warns(DamageWarning):
+            assert request_of(tmp_path) is None
+        store = store_at(tmp_path)
+        store.append("c", [])
+        assert parts(tmp_path)
+
+        path.write_bytes(whole)
+        assert request_of(tmp_path) == "asked"
+
+
+def test_a_log_put_back_in_place_is_not_answered_by_an_index_of_the_one_that_was_erased_from(
+    tmp_path,
+):
+    """Nor the other way round: what was erased elsewhere, and came by a copy, counts."""
+    path = support.log_path(tmp_path)
+    with small():
+        written(tmp_path, pieces_of(ASKED, [3]))
+        before = path.read_bytes()
+        store = store_at(tmp_path)
+        store.erase("c", "asked")
+        erased = path.read_bytes()
+        store.append("c", build.line("more"))
+        assert request_of(tmp_path) is None
+        assert parts(tmp_path)
+
+        path.write_bytes(before)
+        assert request_of(tmp_path) == "asked"
+        Log(store_at(tmp_path), "c").read().node("t3")
+        assert parts(tmp_path)
+
+        path.write_bytes(erased)
+        assert not Log(store_at(tmp_path), "c").read().takes_their_word
+        assert request_of(tmp_path) is None
+
+
+def test_appends_of_any_store_are_witnessed(folder):
+    """An index is believed as long as all that was added since was added by writers of ours."""
+    for turn in ("x", "y"):
+        store_at(folder).append("c", build.line(turn))
+    store = Reads(folder, calls=support.Unflushed())
+    assert Log(store, "c").read().node("t3").parent == "t2"
+    assert store.whole == 0
+
+    with support.log_path(folder).open("ab") as log:
+        log.write(msgspec.json.encode(build.new("stop", turn="y")) + b"\n")
+    store_at(folder).append("c", build.line("z"))
+    store = Reads(folder, calls=support.Unflushed())
+    assert Log(store, "c").read().node("t3").parent == "t2"
+    assert store.whole == 1
+
+
+def test_a_short_log_has_no_witness(tmp_path):
+    """Its lock file stays empty, and an append writes nothing there."""
+    store = store_at(tmp_path)
+    store.append("c", build.line("a"))
+    store.append("c", build.line("b"))
+    assert support.lock_path(tmp_path).read_bytes() == b""
+
+
+def test_a_log_of_which_no_part_can_be_made_is_not_read_again_and_again(tmp_path):
+    """A line that is missing near its start leaves it without an index; what an append reads does not grow."""
+
+    class Counting(support.Unflushed):
+        """Counts the bytes that are read."""
+
+        read_bytes = 0
+
+        def read(self, number: int, length: int, offset: int) -> bytes:
+            data = super().read(number, length, offset)
+            self.read_bytes += len(data)
+            return data
+
+    calls = Counting()
+    with small(SPAN=1 << 12, CAUGHT_UP=1 << 13):
+        store = FolderStore(tmp_path, calls=calls)
+        store.append("c", build.line("a", "b"))
+        path = support.log_path(tmp_path)
+        _, rest = path.read_bytes().split(b"\n", 1)
+        path.write_bytes(rest)
+        for number in range(150):
+            store.append("c", build.line(f"t{number}"))
+        before = calls.read_bytes
+        for number in range(50):
+            store.append("c", build.line(f"u{number}"))
+    assert path.stat().st_size > 1 << 16
+    assert calls.read_bytes - before < 50 * 1000
 
 
 def test_a_part_that_two_write_is_written_once(folder):
