@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import linecache
 import re
+import sys
 import types
 import typing
 from collections import abc
@@ -186,7 +188,7 @@ def _plain_source(named: Any) -> str | None:
     """
     if not inspect.isfunction(named) and not inspect.isclass(named):
         return None
-    lines, start = inspect.findsource(named)
+    lines, start = _plain_class(named) or inspect.findsource(named)
     first = next((n for n in range(start, len(lines)) if _DEF.match(lines[n])), start)
     indent = _indent(lines[start])
     behind = (n for n in range(first + 1, len(lines)) if _is_behind(lines[n], indent))
@@ -202,6 +204,24 @@ def _plain_source(named: Any) -> str | None:
         return None
     last = _last_line(found[0], block)
     return "".join(block[:last]) if last else None
+
+
+def _plain_class(named: Any) -> tuple[list[str], int] | None:
+    """Return a module's lines and which begins a class, where one line alone may, and no decorator stands before it.
+
+    None: ask `inspect`, which parses the whole module for a class.
+    """
+    if not inspect.isclass(named) or named.__qualname__ != named.__name__:
+        return None
+    file = inspect.getsourcefile(named) or inspect.getfile(named)
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, getattr(sys.modules.get(named.__module__), "__dict__", None))
+    begins = re.compile(rf"\s*class\s+{re.escape(named.__name__)}\b")
+    found = [number for number, line in enumerate(lines) if begins.match(line)]
+    if len(found) != 1 or not lines[found[0]].startswith("class"):
+        return None
+    before = lines[found[0] - 1].strip() if found[0] else ""
+    return (lines, found[0]) if not before else None
 
 
 def _last_line(found: ast.stmt, block: list[str]) -> int:
