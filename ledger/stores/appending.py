@@ -20,6 +20,7 @@ from ledger.records import codec
 from ledger.stores import handout, lines
 from ledger.stores.base import Position
 from ledger.stores.files import Descriptor, Files, named, naming, write_at
+from ledger.stores.flushing import Owed
 from ledger.stores.reading import Log, recall
 
 _COPY = 1 << 20
@@ -75,12 +76,25 @@ class Tail:
     def end_line(self, file: Descriptor) -> None:
         """Write the line feed that the last line lacks, durably."""
         if self._lacks_line_feed:
-            write(file, self._log.files, b"\n", self._scanner.offset)
             with naming(file.path):
-                self._log.files.flush(file.number)
+                self._log.write(lambda: self._write(file, b"\n"), file)
+
+    def _write(self, file: Descriptor, data: bytes) -> None:
+        write(file, self._log.files, data, self._scanner.offset)
 
     def add(self, file: Descriptor, bodies: Sequence[bytes]) -> Added:
-        """Seal records and write them at the end. They are not flushed yet."""
+        """Seal records and write them at the end. They are not flushed yet, and owed if a flush fails."""
+        added = self._sealed(file, bodies)
+        debts = self._log.debts()
+        debts.note(added.owed)
+        try:
+            self._write(file, added.owed.data)
+        except BaseException:
+            debts.strike(added.owed)
+            raise
+        return added
+
+    def _sealed(self, file: Descriptor, bodies: Sequence[bytes]) -> Added:
         salts = os.urandom(16 * len(bodies))
         text, chain = codec.seal(
             bodies,
@@ -102,8 +116,8 @@ class Tail:
             counted=self.counted,
             newer=False,
         )
-        write(file, self._log.files, before + text, start)
-        return Added(start, before + text, known, Position(count, head.incarnation))
+        owed = Owed.of(file, start, before + text, head)
+        return Added(owed, known, Position(count, head.incarnation))
 
 
 def _head_of_first(text: bytes, offset: int) -> lines.Head:
@@ -115,8 +129,8 @@ def _head_of_first(text: bytes, offset: int) -> lines.Head:
 class Added(NamedTuple):
     """Records that were written: where, the bytes, and what is known of the log with them."""
 
-    offset: int
-    data: bytes
+    owed: Owed
+    """What is owed if a flush fails."""
     known: lines.Known
     position: Position
 
@@ -129,25 +143,12 @@ class Added(NamedTuple):
         try:
             with Descriptor(log.data, os.O_RDONLY) as file:
                 source = lines.FileSource(file, log.files)
-                return source.read(self.offset, len(self.data)) == self.data
+                return source.read(self.owed.offset, len(self.owed.data)) == self.owed.data
         except (OSError, LedgerError):
             return False
 
 
 # -- bytes -----------------------------------------------------------------------------------------
-
-
-class Owed(NamedTuple):
-    """Bytes that were written, and whose flush failed: they may be gone from the disk."""
-
-    identity: tuple[int, int]
-    offset: int
-    data: bytes
-
-    @classmethod
-    def of(cls, file: Descriptor, data: bytes, offset: int) -> Owed:
-        """Return what is owed of bytes at an offset of a file."""
-        return cls((file.found.st_dev, file.found.st_ino), offset, data)
 
 
 def write(file: Descriptor, files: Files, data: bytes, end: int) -> None:
@@ -176,49 +177,6 @@ def _cut_after_failure(file: Descriptor, files: Files, data: bytes, end: int) ->
         raise StoreUnknown(
             where=file.path, reason="a write failed, and what it left could not be cut"
         ) from error
-
-
-def flush(file: Descriptor, files: Files, data: bytes, end: int) -> Owed | None:
-    """Make what was written durable. Returns None, or what is owed because the flush failed."""
-    try:
-        files.flush(file.number)
-    except OSError:
-        return Owed.of(file, data, end)
-    return None
-
-
-def pay(owed: Owed, file: Descriptor, files: Files) -> None:
-    """Write bytes again whose flush failed, and flush them, before anything else is acknowledged.
-
-    The system may have dropped them from memory and called them clean; a second flush alone would
-    say yes to nothing. A log that was replaced or cut meanwhile is left alone.
-    Raises: store-io and the like: it failed again.
-    """
-    found = file.stat()
-    if (found.st_dev, found.st_ino) != owed.identity:
-        return
-    if found.st_size < owed.offset + len(owed.data):
-        return
-    try:
-        there = lines.FileSource(file, files).read(owed.offset, len(owed.data))
-        write_at(file, files, _but_for_tombstones(owed.data, there), owed.offset)
-        files.flush(file.number)
-    except OSError as error:
-        raise named(error, file.path) from error
-
-
-def _but_for_tombstones(data: bytes, there: bytes) -> bytes:
-    """Return lines of ours as they were written, but for those that were erased since."""
-    out, start = [], 0
-    while start < len(data):
-        end = data.find(b"\n", start) + 1 or len(data)
-        line, now = data[start:end], there[start:end]
-        written, found = codec.find_seal(line[:-1]), codec.find_seal(now[:-1])
-        erased = found is not None and found.salt is None
-        same = written is not None and found is not None and written.chain == found.chain
-        out.append(now if erased and same and len(now) == len(line) else line)
-        start = end
-    return b"".join(out)
 
 
 def set_aside(file: Descriptor, files: Files, start: int, stem: str) -> str:

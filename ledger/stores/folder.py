@@ -8,7 +8,8 @@
     <folder>/holders/                    who lives
     <folder>/indexes/                    what stands where in long logs, derived (`log_index`)
 
-Nothing is kept open between calls, and no lock of this process stands before the file lock. What is
+Nothing is kept open between calls, and no lock of this process stands before the file lock; one stands
+around a flush alone (`flushing`). What is
 remembered of a log (where it ended, how many records, which chain) is used only after the bytes there
 are found to be the same. Remembering is a help: an entry may be dropped at any moment.
 
@@ -65,6 +66,7 @@ from ledger.stores.base import (
     check_expected,
     conflict,
 )
+from ledger.stores.flushing import Debts, Flushes
 from ledger.stores.holders import Holders
 from ledger.stores.home import Home
 from ledger.stores.marks import Marked
@@ -112,7 +114,6 @@ class FolderStore(Marked):
         self._holders = Holders(self._home)
         self._indexes = index_making.Indexes(self._home)
         self._known: dict[str, lines.Known] = {}
-        self._owed: dict[str, list[appending.Owed]] = {}
         self._waiters = waking.Waiters()
         forks.join(self)
 
@@ -166,22 +167,32 @@ class FolderStore(Marked):
             return position
         position = handout.with_room(lambda: self._append(conversation, bodies, expect))
         self._waiters.wake(conversation)
-        self._indexes.grown(conversation, self._known.get(conversation))
+        with suppress(RuntimeError):  # Neither room for it, nor a thread that has some.
+            handout.with_room(
+                lambda: self._indexes.grown(conversation, self._known.get(conversation))
+            )
         return position
 
     def _flush(self, conversation: str) -> None:
         """Make durable what is there: its writer may have died before it did. Raises: store-unknown."""
         log = self._home.log(conversation)
-        if conversation in self._owed:
-            deadline = time.monotonic() + self._lock_timeout_s
-            with self._locked(log.lock, deadline), self._data(log, deadline, None) as locked:
-                self._pay(log, locked)
         with suppress(FileNotFoundError), files.Descriptor(log.data, os.O_RDONLY) as file:
             self._home.make_name_durable(log, file)
             try:
-                log.files.flush(file.number)
+                log.write(lambda: self._pay(log), file)
             except OSError as error:
                 raise StoreUnknown(where=log.data, reason="the flush to disk failed") from error
+
+    def _pay(self, log: reading.Log) -> None:
+        """Write again what is owed of a log, if something is. No lock is held."""
+        debts = log.debts()
+        if debts:
+            deadline = time.monotonic() + self._lock_timeout_s
+            with (
+                self._locked(log.lock, deadline),
+                locks.acquire(log.data, deadline, create=False) as file,
+            ):
+                debts.pay(file, log.files)
 
     def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
         log = self._home.log(conversation)
@@ -195,10 +206,11 @@ class FolderStore(Marked):
             if named:
                 kept = sweeping.keep(named, self.blobs, self._home.sweeping, deadline)
             with kept, self._data(log, deadline, expect) as file:
+                debts = log.debts()
                 added = self._append_locked(log, lock, file, bodies, expect)
                 file.free()
                 lock.free()
-                self._acknowledge(log, file, added)
+                self._acknowledge(log, file, added, debts)
                 return added.position
 
     def _data(self, log: reading.Log, deadline: float, expect: int | None) -> locks.LockedFile:
@@ -206,7 +218,7 @@ class FolderStore(Marked):
         try:
             return locks.acquire(log.data, deadline, create=False)
         except FileNotFoundError:
-            self._forget(log.conversation)
+            self._forget_gone(log)
             check_expected(log.conversation, expect, Position(0))
             return self._locked(log.data, deadline)
 
@@ -230,27 +242,24 @@ class FolderStore(Marked):
         return added
 
     def _acknowledge(
-        self, log: reading.Log, file: locks.LockedFile, added: appending.Added
+        self, log: reading.Log, file: locks.LockedFile, added: appending.Added, debts: Debts
     ) -> None:
         """Return when what was written is durable, and what was written before it. No lock is held."""
-        owed = appending.flush(file, log.files, added.data, added.offset)
-        if owed is None and log.conversation in self._owed:
-            # Another thread's flush failed meanwhile: the system may have told it of bytes of this one.
-            owed = appending.Owed.of(file, added.data, added.offset)
-            with suppress(LedgerError):
+        try:
+            debts.flush(file, log.files, added.owed)
+            if debts:
+                # Another thread's flush failed: of these bytes too, perhaps, or of some that stand before them.
                 self._flush(log.conversation)
-                owed = None
-        if owed is not None:
+        except (OSError, LedgerError) as error:
             self._known.pop(log.conversation, None)
-            self._owed.setdefault(log.conversation, []).append(owed)
-            raise StoreUnknown(where=log.data, reason="the flush to disk failed")
+            raise StoreUnknown(where=log.data, reason="the flush to disk failed") from error
         if file.at_its_path() is None and not added.stands_in(log):
             raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
 
     def _tail(self, log: reading.Log, file: locks.LockedFile, expect: int | None) -> appending.Tail:
         """Return the end of a log that may be changed now, with nothing unfinished after it."""
         conversation = log.conversation
-        self._pay(log, file)
+        log.debts().pay(file, log.files)
         tail = appending.Tail(log, file, self._known.get(conversation))
         if expect is not None and not agrees(expect, tail.position) and not tail.counted:
             tail.count()
@@ -261,13 +270,6 @@ class FolderStore(Marked):
         tail.tidy(file)
         self._home.make_name_durable(log, file)
         return tail
-
-    def _pay(self, log: reading.Log, file: locks.LockedFile) -> None:
-        every = self._owed.get(log.conversation, [])
-        while every:
-            appending.pay(every[0], file, log.files)
-            del every[0]
-        self._owed.pop(log.conversation, None)
 
     def adopt(self, conversation: str, data: bytes) -> Position:
         """Make a conversation of the bytes of a whole log, as `raw` gave them; all or nothing.
@@ -330,6 +332,7 @@ class FolderStore(Marked):
             self._changing(log, quietly=False)
             begun = plan is not None and plan.turn is None
             report = removing.delete(self._home, log, self.blobs, deadline, begun=begun)
+            log.debts().drop()
         self._waiters.wake(conversation)
         return report
 
@@ -418,6 +421,7 @@ class FolderStore(Marked):
         with self._locked(log.lock, deadline):
             self._settle(log, deadline, whole=True)
             with files.naming(log.data), locks.acquire(log.data, deadline, create=False) as file:
+                log.debts().pay(file, log.files)
                 self._changing(log)
                 return handout.shallow(lambda: work(log, file))
 
@@ -482,7 +486,7 @@ class FolderStore(Marked):
                     log, file, after, known=known, decode=decode, strict=self._strict
                 )
         except FileNotFoundError:
-            self._forget(conversation)
+            self._forget_gone(log)
             if after:
                 raise StoreGone(conversation=conversation, after=int(after), found=0) from None
             return Records([], Position(0))
@@ -562,7 +566,11 @@ class FolderStore(Marked):
     def _forget(self, conversation: str) -> None:
         self._known.pop(conversation, None)
         self._home.forget(conversation)
-        self._owed.pop(conversation, None)
+
+    def _forget_gone(self, log: reading.Log) -> None:
+        """Forget all that is known of a log that is not there."""
+        self._forget(log.conversation)
+        log.debts().drop()
 
     def _changing(self, log: reading.Log, *, quietly: bool = True) -> None:
         """Forget all that is known of a log, before bytes of it are changed. The append lock is held."""
@@ -575,4 +583,4 @@ class FolderStore(Marked):
     def after_fork(self, *, child: bool) -> None:
         """In the child, leave to the parent who waits there and what its disk owes it."""
         if child:
-            self._waiters, self._owed = waking.Waiters(), {}
+            self._waiters, self._home.flushes = waking.Waiters(), Flushes()

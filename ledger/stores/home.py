@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from ledger.errors import ConversationIdInvalid, StoreDenied, StoreIO
 from ledger.stores import files, names
+from ledger.stores.flushing import Flushes
 from ledger.stores.reading import Log
 
 
@@ -25,6 +26,7 @@ class Home:
         self.sweeping = os.path.join(folder, "attachments.lock")
         """The lock of who removes attachments."""
         self.calls = calls
+        self.flushes = Flushes()
         self._identity: tuple[int, int] | None = None
         self._above_is_durable = False
         self._blind_to_case: bool | None = None
@@ -32,7 +34,7 @@ class Home:
 
     def log(self, conversation: str) -> Log:
         """Return where a conversation's files are, whether or not they are there."""
-        return Log(conversation, f"{self.conversations}/{conversation}", self.calls)
+        return Log(conversation, f"{self.conversations}/{conversation}", self.calls, self.flushes)
 
     def is_there(self) -> bool:
         """Say whether the folder exists.

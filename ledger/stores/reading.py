@@ -16,6 +16,7 @@ from ledger.records import codec, kinds
 from ledger.stores import handout, lines, locks, plans
 from ledger.stores.base import Position, Records
 from ledger.stores.files import Descriptor, Files
+from ledger.stores.flushing import Debts, Flushes
 
 T = TypeVar("T")
 Decode = Callable[[lines.Piece, int], list[T]]
@@ -41,6 +42,16 @@ class Log(NamedTuple):
     stem: str
     """The path without an ending."""
     files: Files
+    flushes: Flushes
+    """Those of the whole store."""
+
+    def debts(self) -> Debts:
+        """Return what is known of its flushes: for all who hold it at once, the same."""
+        return self.flushes.of(self.conversation)
+
+    def write(self, work: Callable[[], object], file: Descriptor) -> None:
+        """Write to the log, and make it durable. Args: work: writes, and may be done again. Raises OSError."""
+        self.debts().write(work, file, self.files)
 
     @property
     def data(self) -> str:

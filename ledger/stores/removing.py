@@ -44,12 +44,15 @@ def overwrite(log: Log, file: Descriptor, plan: plans.Plan, turn: str) -> plans.
     if len(good) < len(plan.lines):
         plan = _found_again(log, source, plan, good, turn)
     with files.naming(file.path):
-        for place in plan.lines:
-            for start in range(place.offset, place.end, _CHUNK):
-                part = place.part(start, min(start + _CHUNK, place.end))
-                files.write_at(file, log.files, part, start)
-        log.files.flush(file.number)
+        log.write(lambda: _write(log, file, plan.lines), file)
     return plan
+
+
+def _write(log: Log, file: Descriptor, places: Iterable[plans.Place]) -> None:
+    for place in places:
+        for start in range(place.offset, place.end, _CHUNK):
+            part = place.part(start, min(start + _CHUNK, place.end))
+            files.write_at(file, log.files, part, start)
 
 
 def _found_again(

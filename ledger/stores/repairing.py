@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -121,11 +121,13 @@ def _write_down(log: Log, found: Iterable[healing.Change], size: int) -> str | N
     return os.path.basename(path)
 
 
-def _put(log: Log, file: Descriptor, found: Iterable[healing.Change]) -> None:
-    with files.naming(file.path):
+def _put(log: Log, file: Descriptor, found: Sequence[healing.Change]) -> None:
+    def write() -> None:
         for change in found:
             files.write_at(file, log.files, change.after, change.offset)
-        log.files.flush(file.number)
+
+    with files.naming(file.path):
+        log.write(write, file)
 
 
 def _numbers(log: Log, *kinds: str) -> list[int]:
