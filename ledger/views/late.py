@@ -12,6 +12,10 @@ history becomes whole, and the question is asked again of that.
 
 Taken for granted, until it is whole: that no turn is recorded again under an id that stands before the place (a whole
 history keeps the first), and that a program's record stands before the turns that it made.
+
+Several threads may ask, and what one asks may make it whole while another is in the middle. So whatever asks for what
+may not be known holds the lock, under which alone that happens, and has the whole history answer if there is one by
+now. What a method here calls of its own it calls by the class: its object may be of another one after any call.
 """
 
 from __future__ import annotations
@@ -93,7 +97,7 @@ class LateHistory(History):
     beginning: their programs are known. complete: reads the log from its start, and has `become` make this whole.
     erased_from: whether turns were taken out, so that what a turn says it was shown may be more than there is now.
     mentions: says whether bytes stand anywhere in the log. index: finds records before the place. lock: gives
-    what is held meanwhile, since others may fold.
+    what is held meanwhile, since others may fold, or have it become whole: that is to be done under it alone.
     """
 
     def __init__(
@@ -147,17 +151,18 @@ class LateHistory(History):
 
     def __getattr__(self, name: str) -> Any:
         if name == "takes_their_word" and "_mentions" in vars(self):
-            self.takes_their_word = not self._has_tombstones()
-            return self.takes_their_word
+            with self.lock():
+                if name not in vars(self):
+                    self.takes_their_word = not LateHistory._has_tombstones(self)
+                return vars(self)[name]
         if name not in _OF_THE_WHOLE:
             raise AttributeError(name)
-        if name == "head" and self._finds_head():
-            return self.head
-        _complete(self)
+        if name != "head" or not LateHistory._finds_head(self):
+            complete(self)
         return getattr(self, name)
 
     def become(self, records: Iterable[kinds.Recorded | Mapping[str, Any]]) -> None:
-        """Become the whole history of these records: all up to `position` at least.
+        """Become the whole history of these records: all up to `position` at least. The lock is held.
 
         Nodes stay the same objects: who holds one goes on with it.
         """
@@ -178,38 +183,42 @@ class LateHistory(History):
 
     def request(self, request_id: str) -> str | None:
         """Return the first turn that was sent under a request id."""
-        found = self._asked(lambda index: index.request(request_id))
-        if found is not None:
-            return found[0] if found else self.requested.get(request_id)
-        return super().request(request_id) if self._may_name(request_id) else None
+        with self.lock():
+            if self.is_late:
+                found = LateHistory._asked(self, lambda index: index.request(request_id))
+                if found is not None:
+                    return found[0] if found else self.requested.get(request_id)
+                if not LateHistory._may_name(self, request_id):
+                    return None
+            return History.request(self, request_id)
 
     def has_program(self, version: str) -> bool:
         """Say whether a program's record stands in the log: it does before each turn that was made by it."""
-        made_by = {node.program for node in dict.values(self.nodes)}
-        if version in made_by or dict.__contains__(self.programs, version):
-            return True
-        if self.index is not None:
-            return version in self.programs
-        return self._may_name(version) and super().has_program(version)
+        with self.lock():
+            if self.is_late:
+                made_by = {node.program for node in dict.values(self.nodes)}
+                if version in made_by or dict.__contains__(self.programs, version):
+                    return True
+                if self.index is None and not LateHistory._may_name(self, version):
+                    return False
+            return History.has_program(self, version)
 
     def met(self, left: Node, right: Node) -> Node | None:
         """Return the nearest turn on the branches of two."""
-        while left is not right and max(left.seq, right.seq) > self.before:
-            if left.seq < right.seq:
-                left, right = right, left
-            if left.parent is None:
-                return None
-            left = self.nodes[left.parent]
-        if left is right:
-            return left
-        if not self.is_late:  # It became whole on the way.
+        with self.lock():
+            while self.is_late and left is not right and max(left.seq, right.seq) > self.before:
+                if left.seq < right.seq:
+                    left, right = right, left
+                if left.parent is None:
+                    return None
+                left = self.nodes[left.parent]
+            if self.is_late and left is not right:
+                a, b = left.id, right.id
+                found = LateHistory._asked(self, lambda index: index.meeting(a, b))
+                if found is not None:
+                    return self.nodes[found[0]] if found else None
+                complete(self)
             return History.met(self, left, right)
-        a, b = left.id, right.id
-        found = self._asked(lambda index: index.meeting(a, b))
-        if found is None:
-            _complete(self)
-            return History.met(self, left, right)
-        return self.nodes[found[0]] if found else None
 
     def _may_name(self, text: str) -> bool:
         """Say whether a log may hold a text. Its bytes are looked through, which is quicker than reading it."""
@@ -253,17 +262,19 @@ class LateHistory(History):
         return [node]
 
     def finds_of(self, node: LateNode, name: str) -> bool:
-        """Find out what a turn lacks, if an index tells. Says whether."""
-        if self.index is None or name not in ("parent", "_children"):
-            return False
+        """Find out what a turn lacks, if an index tells. Says whether it is there: so it is once all is whole."""
         with self.lock():
+            if not self.is_late or _has(node, name):
+                return True
+            if self.index is None or name not in ("parent", "_children"):
+                return False
             if name == "parent":
                 parent = self.nodes.get(node.record.parent or "")
                 if self.is_late:
                     is_one = parent is not None and parent.seq < node.seq
                     node.parent = node.record.parent if is_one else None
                 return True
-            found = self._asked(lambda index: index.children(node.id))
+            found = LateHistory._asked(self, lambda index: index.children(node.id))
             if found is not None:
                 children = [*dict.fromkeys(found), *self.continued.pop(node.id, ())]
                 node._children = children if len(children) > 1 else (children or [None])[0]
@@ -283,7 +294,7 @@ class LateHistory(History):
             if self.headed:
                 head = self.headed[0]
             else:
-                found = self._asked(lambda index: index.head())
+                found = LateHistory._asked(self, lambda index: index.head())
                 if found is None:
                     return False
                 if found and isinstance(found[0], kinds.Turn):
@@ -312,10 +323,19 @@ class LateHistory(History):
             self.headed, self.moves = [], []
 
 
-def _complete(history: History) -> None:
+def complete(history: History) -> None:
     """Have a history become whole, if it is not yet."""
     if isinstance(history, LateHistory):
         history.complete(history)
+
+
+def _has(node: Node, name: str) -> bool:
+    """Say whether something of a turn is known."""
+    try:
+        object.__getattribute__(node, name)
+    except AttributeError:
+        return False
+    return True
 
 
 class _Known(dict[str, V]):
@@ -329,7 +349,7 @@ class _Known(dict[str, V]):
 
     @property
     def _all(self) -> dict[str, V]:
-        _complete(self._history)
+        complete(self._history)
         found: dict[str, V] = getattr(self._history, self._name)
         return found
 
@@ -403,9 +423,8 @@ class LateNode(Node):
     def __getattr__(self, name: str) -> Any:
         if name not in Node.__slots__:
             raise AttributeError(name)
-        history = self.history
-        if not history.is_late or not history.finds_of(self, name):
-            _complete(history)
+        if not LateHistory.finds_of(self.history, self, name):
+            complete(self.history)
         return object.__getattribute__(self, name)  # Missing still: the log has it no more.
 
 

@@ -145,16 +145,18 @@ class Node:
     @property
     def record(self) -> kinds.Turn:
         """Its record. Where its line was kept, it is decoded when it is asked for first."""
-        if type(self._record) is Lines:
-            self._record = self._record.again(self.seq)
-        return cast(kinds.Turn, self._record)
+        record = self._record  # Asked once: other threads ask, too.
+        if type(record) is Lines:
+            record = self._record = record.again(self.seq)
+        return cast(kinds.Turn, record)
 
     @property
     def ended(self) -> kinds.Ended | None:
         """The record of its end, the first one; None: it has not ended."""
-        if type(self._ended) is Lines:
-            self._ended = self._ended.again(self.ended_seq)
-        return cast(kinds.Ended, self._ended)
+        ended = self._ended
+        if type(ended) is Lines:
+            ended = self._ended = ended.again(self.ended_seq)
+        return cast(kinds.Ended, ended)
 
     def inputs(self, where: str = "inputs") -> dict[str, Any]:
         """Return what was sent, by name, as fresh values; empty when it is no object.
