@@ -147,6 +147,16 @@ class Log:
                 self._warn()
             return history
 
+    def read_at_once(self) -> History | None:
+        """As `read`, for who may not wait: None where another thread is at this log, which may take long."""
+        lock = self.lock
+        if not lock.acquire(blocking=False):
+            return None
+        try:
+            return self.read()
+        finally:
+            lock.release()
+
     def _was_erased_from(self) -> bool:
         """Say whether a turn was taken out since this was asked last: what was folded of it is to be forgotten."""
         ask = getattr(self.store, "erasures", None)

@@ -207,14 +207,15 @@ class Run:
             self._reading = True
             in_pool(self._read, self.lane)
 
-    def is_ours(self) -> bool:
-        """Whether it has not ended, and is this process's as far as the log tells at once.
+    def is_ours(self) -> bool | None:
+        """Whether it has not ended, and is this process's as far as the log tells at once. None: not now.
 
-        A process that slept for long finds out so before it tells others what its program says.
+        A process that slept for long finds out so before it tells others what its program says. It waits for nobody.
         """
+        is_read = True
         if self._log.tells_at_once and self._has_news():
-            self._read()
-        return not self._taken
+            is_read = self._take_in(self._log.read_at_once)
+        return (not self._taken) if is_read or self._taken else None
 
     def _has_news(self) -> bool:
         return self._log.position != self._seen or self._log.has_word()
@@ -253,7 +254,16 @@ class Run:
 
     def _read(self) -> None:
         try:
-            history = self._log.read()
+            self._take_in(self._log.read)
+        finally:
+            self._reading = False
+
+    def _take_in(self, read: Callable[[], History | None]) -> bool:
+        """Act on what the log says. Returns: whether it was read, or could not be."""
+        try:
+            history = read()
+            if history is None:
+                return False
             self._seen = self._log.position
             if self.turn not in history:
                 raise TurnUnknown(conversation=history.conversation, turn=self.turn)
@@ -264,8 +274,7 @@ class Run:
             self.lose(_lost(self.turn, error))
         except Exception:
             pass  # A store that fails now is asked again at the next look.
-        finally:
-            self._reading = False
+        return True
 
     # -- inside
 

@@ -61,8 +61,8 @@ class Scribe:
         self._writing = threading.Lock()
         self._due = False
         self._over = False
-        self.ours: Callable[[], bool] = lambda: True
-        """Asked before a write: whether the turn is still this process's to tell of."""
+        self.ours: Callable[[], bool | None] = lambda: True
+        """Asked before a write: whether the turn is still this process's to tell of. None: it cannot be told now."""
 
     def begin(self, inputs: dict[str, Any], saw: list[Any]) -> None:
         """The turn was recorded, and its program is about to be called.
@@ -99,13 +99,25 @@ class Scribe:
         return bool(self._waiting) and not self._over
 
     def flush(self) -> None:
-        """Write what was said since the last time, if the turn is still this process's."""
+        """Write what was said since the last time, if the turn is still this process's.
+
+        It waits for no other thread, since other turns wait for this: what is not to be had now is left for the next
+        pass.
+        """
         with self._lock:
             self._due = False
-        if not self.ours():
-            return
-        with self._writing:
+        ours = self.ours()
+        if ours is None or (ours and not self._write_at_once()):
+            self.soon()
+
+    def _write_at_once(self) -> bool:
+        if not self._writing.acquire(blocking=False):
+            return False
+        try:
             self._write()
+        finally:
+            self._writing.release()
+        return True
 
     def end(self, outcome: Outcome) -> None:
         """Write the rest, and how the turn ended; a store that takes it not now is asked again for a while."""
@@ -125,10 +137,15 @@ class Scribe:
         self._again(left - 1)
 
     def leave(self, *, write: bool = False) -> None:
-        """Write no more: the turn is somebody else's, or waits. Args: write: the rest first."""
+        """Write no more: the turn is somebody else's, or waits.
+
+        Args: write: the rest first; else no other thread is waited for.
+        """
+        if not write:
+            self._over = True
+            return
         with self._writing:
-            if write:
-                self._write()
+            self._write()
             self._over = True
 
     def soon(self) -> None:

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -203,6 +204,18 @@ def test_a_look_notices_the_loss(scene):
     scene.run.look()
 
     assert isinstance(scene.run.outcome.exception(5), errors.LeaseLost)
+
+
+def test_whose_a_turn_is_is_not_told_while_another_thread_is_at_its_log(scene):
+    """That may take long, and other turns wait for the answer."""
+    assert scene.run.is_ours() is True
+    scene.take_over()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(scene.log.lock.acquire).result()
+        assert scene.run.is_ours() is None
+        other.submit(scene.log.lock.release).result()
+    assert scene.run.is_ours() is False
+    assert scene.run.is_over
 
 
 def test_a_lease_that_ran_out_unclaimed_is_renewed(scene):

@@ -101,6 +101,31 @@ def test_a_turn_asks_for_one_pass_at_a_time(monkeypatch):
     assert [event.get("text") for event in turn.kept.read(TURN)] == [None, "abbb"]
 
 
+def test_a_turn_that_cannot_be_told_of_now_is_left_for_the_next_pass(monkeypatch):
+    """Whose it is may not be known at once, and another thread may be at it: a pass waits for neither."""
+    turn, asked = Turn(), []
+    monkeypatch.setattr(passes, "soon", lambda write, lane: asked.append(write))
+    turn.pieces.add("said")
+    turn.scribe.ours = lambda: None
+    asked.pop()()
+    assert (turn.kinds, len(asked)) == ([], 1)
+    turn.scribe.ours = lambda: True
+    with turn.scribe._writing:
+        asked.pop()()
+    assert (turn.kinds, len(asked)) == ([], 1)
+    asked.pop()()
+    assert (turn.kinds, asked) == (["started", "text"], [])
+
+
+def test_leaving_a_turn_waits_for_nobody():
+    """A turn that was lost is left though a store that hangs is being written to."""
+    turn = Turn()
+    with turn.scribe._writing:
+        turn.scribe.leave()
+    turn.scribe.flush()
+    assert turn.kinds == []
+
+
 def test_nothing_is_written_of_a_turn_that_is_somebody_elses():
     """A turn that was lost is not told of."""
     turn = Turn()
