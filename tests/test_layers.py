@@ -13,7 +13,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "ledger"
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 MEANING = {"errors", "records", "views"}
-TURNS = MEANING | {"bells", "formats", "turns.claims", "turns.commands", "turns", "stores.base"}
+TURNS = MEANING | {
+    *("bells", "formats", "stack", "turns.claims", "turns.commands", "turns", "stores.base")
+}
 SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "syncing", "turn"}
 FACES = SHELL | {"catalog", "conversation", "opening", "recovery", "memories", "aio"}
 
@@ -24,10 +26,11 @@ SEES: dict[str, set[str]] = {
     "bells": set(),
     "errors": set(),
     "records": {"errors"},
+    "stack": set(),
     "views": {"errors", "records"},
     "formats": MEANING,
     "stores.base": {"errors", "records"},
-    "stores": {"bells", "errors", "records", "stores.base"},
+    "stores": {"bells", "errors", "records", "stack", "stores.base"},
     "turns.claims": MEANING | {"turns.commands"},
     "turns.commands": MEANING,
     "turns": TURNS,

@@ -48,6 +48,7 @@ def test_a_folder_store_loads_no_meaning():
         "ledger._version",
         "ledger.errors",
         "ledger.records",
+        "ledger.stack",
         "ledger.stores",
     }
     assert not SLOW & found

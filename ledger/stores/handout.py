@@ -1,25 +1,21 @@
 """Lines handed out as records: plain dicts, or Structs with their payloads undecoded.
 
 A line that cannot be handed out keeps its place as `unreadable`. JSON decoders give up when their
-caller stands deep in its own stack, with the same error as for a line that is too deep; `shallow`
-does such work again in a fresh thread, so that what can be written can be read anywhere.
+caller stands deep in its own stack, with the same error as for a line that is too deep; see `ledger.stack`.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 from array import array
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
+from ledger import stack
 from ledger.records import codec, kinds
 from ledger.records.undecoded import Lines, Part
 from ledger.stores.base import Incarnation, Records, Scanned
 
-T = TypeVar("T")
-_ROOM = 150
-"""How many frames of the stack an append is sure to get along with."""
+shallow, with_room = stack.shallow, stack.with_room
+"""What a store does its work with."""
 _RUN = 128
 """How many good lines are decoded at once; if that fails, this many are decoded one by one."""
 
@@ -113,38 +109,3 @@ def incarnation(line: bytes) -> Incarnation:
     at = record.get("at") if record is not None else None
     seal = codec.find_seal(line)
     return at if isinstance(at, str) else "", seal.salt if seal is not None else None
-
-
-def shallow(work: Callable[[], T]) -> T:
-    """Do work that changes nothing; if the stack is too deep for it, again in a fresh thread."""
-    try:
-        return work()
-    except RecursionError:
-        return _in_fresh_thread(work)
-
-
-def with_room(work: Callable[[], T]) -> T:
-    """Do work that must not fail half-way for want of stack: in a fresh thread if little is left."""
-    try:
-        sys._getframe(max(0, sys.getrecursionlimit() - _ROOM))
-    except ValueError:  # The stack is not that deep.
-        return work()
-    return _in_fresh_thread(work)
-
-
-def _in_fresh_thread(work: Callable[[], T]) -> T:
-    done: list[T] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            done.append(work())
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="ledger-decode")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]

@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
+from ledger import stack
 from ledger.errors import DamageWarning, StoreGone, StoreUnsupported
 from ledger.records import canonical, codec, redacting, values
 from ledger.records.kinds import NewRecord
@@ -248,6 +249,7 @@ class Log:
                     continue  # It became whole meanwhile, and newer with it.
                 if not records:
                     return history
+                stack.check_room()
                 try:
                     count = self.calls.append(self.conversation, records, expect=self._position)
                 except Exception as error:
@@ -265,7 +267,9 @@ class Log:
         if history.position != self._position or count != self._position + len(records):
             return self.read()
         try:
-            history.extend(codec.structs_of(records, history.position))
+            # Its caller may stand deep in its own stack, and what was appended stands.
+            own = stack.shallow(lambda: codec.structs_of(records, history.position))
+            history.extend(own)
             self._position = count
         except BaseException:
             self.history, self._position = History(self.conversation), 0
@@ -307,6 +311,7 @@ class Log:
         while True:
             with self.lock:
                 history = self.append(decide)
+                stack.check_room()
                 try:
                     erased: Erased = erase(self.conversation, turn, expect=self._position)
                 except Exception as error:
@@ -334,6 +339,7 @@ class Log:
         """
         if given:
             return self.append(lambda _: records, given)
+        stack.check_room()
         self.calls.append(self.conversation, self._redacted(records))
         return self.read()
 

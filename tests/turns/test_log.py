@@ -1,5 +1,6 @@
 """A log as the shells use it: what is looked at without its lock is always whole."""
 
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -105,3 +106,43 @@ def test_what_is_appended_last_is_folded_when_it_is_asked_for(chat):
     position = decided.position
 
     assert log.read().position == position + 1
+
+
+VERBS = {
+    "record": lambda chat, deep: chat.record({"message": "hi", "deep": deep}, {"result": "x"}),
+    "keep_entry": lambda chat, deep: chat.keep_entry("x", "y", {"deep": deep}),
+    "rate": lambda chat, deep: chat.turn(1).rate(1),
+    "forget": lambda chat, deep: chat.forget(1),
+}
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_a_verb_that_raises_deep_in_the_stack_did_nothing(verb):
+    """However little of the stack is left: what was appended is returned, and is known here."""
+    deep: object = 1
+    for _ in range(120):
+        deep = [deep]
+
+    def count():
+        return len(store.read("alex")), store.erasures("alex")
+
+    def down(levels):
+        return down(levels - 1) if levels else VERBS[verb](chat, deep)
+
+    raised = answered = 0
+    for levels in range(sys.getrecursionlimit() - 300, sys.getrecursionlimit() - 20, 3):
+        store = ledger.MemoryStore()
+        chat = ledger.open("alex", store=store)
+        chat.record("first", "x")
+        before = count()
+        try:
+            down(levels)
+        except RecursionError:
+            raised += 1
+            assert count() == before
+        else:
+            answered += 1
+            assert count() != before
+        assert len(chat.all_turns()) == len(ledger.open("alex", store=store).all_turns())
+    assert raised
+    assert answered
