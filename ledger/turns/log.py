@@ -26,7 +26,7 @@ from ledger.stores.base import Erased, Position
 from ledger.turns import attachments, loops
 from ledger.turns.attachments import Attachment, Blobs
 from ledger.views import History
-from ledger.views.late import LateHistory
+from ledger.views.late import LateHistory, complete
 
 LAST = 256
 """How many of its last records are read of a long log at first."""
@@ -302,15 +302,22 @@ class Log:
         """Append what `decide` answers, then erase a turn from the log as it is.
 
         Everything is decided again as long as others append in between.
-        Returns: the history as it was before, and what the store removed.
+        Returns: the history as it was before, whole, and what the store removed.
         Raises: store-unsupported: the store cannot erase; nothing was appended.
         """
         erase = getattr(self.calls, "erase", None)
         if not callable(erase):
             raise StoreUnsupported(store=type(self.store).__name__, method="erase")
+
+        def decide_on_all(history: History) -> list[NewRecord]:
+            complete(history)  # Afterwards what went can be read no more.
+            return decide(history)
+
         while True:
             with self.lock:
-                history = self.append(decide)
+                history = self.append(decide_on_all)
+                if isinstance(history, LateHistory):
+                    continue  # Somebody else erased in between: it is read anew.
                 stack.check_room()
                 try:
                     erased: Erased = erase(self.conversation, turn, expect=self._position)

@@ -123,6 +123,18 @@ def test_what_the_next_turn_needs_is_read_from_the_end(counting):
     assert store.whole == 1
 
 
+def test_a_receipt_says_all_that_went(counting):
+    """Of a log whose end alone was known, too: what went with a turn is looked up before it goes."""
+    turn = ledger.open("alex", store=counting()).turn("turn-3")
+    turn.rate(1)
+    turn.label("odd")
+    others = [kinds.new("entry", AT, plugin="x", entry="y", data=n) for n in range(LAST)]
+    counting().append("alex", others)
+    receipt = ledger.open("alex", store=counting()).forget("turn-3")
+    assert receipt.summaries == ["ledger/rating", "ledger/label"]
+    assert receipt.erased.records["entry"] == 2
+
+
 @pytest.mark.parametrize("face", ["blocking", "aio"])
 def test_a_program_runs_on_the_end(counting, face):
     """A turn needs no more than the end, also the first of a program that the log does not name yet."""
