@@ -96,6 +96,12 @@ Id = Annotated[
         autocompletion=complete_id,
     ),
 ]
+WholeId = Annotated[
+    str,
+    typer.Argument(
+        help="The conversation's whole id.", show_default=False, autocompletion=complete_id
+    ),
+]
 
 
 def of_each(names: list[str], work: Callable[[str], T], *, as_json: bool) -> tuple[list[T], int]:

@@ -12,6 +12,7 @@ from ledger.cli.output import (
     Id,
     Json,
     TurnName,
+    WholeId,
     conversation,
     heading,
     named,
@@ -46,7 +47,7 @@ def forget(
     """
     chat = conversation(context, id)
     found = named(chat, turn)
-    _agree(f"forget what turn {heading(found)} of {id} said", yes)
+    _agree(f"forget what turn {heading(found)} of {chat.id} said", yes)
     receipt = chat.forget(found)
     if as_json:
         say_json(receipt.to_dict() | {"not_promised": receipt.not_promised})
@@ -54,7 +55,7 @@ def forget(
         say(printable(str(receipt), lines=True))
 
 
-def delete(context: typer.Context, id: Id, yes: Yes = False, as_json: Json = False) -> None:
+def delete(context: typer.Context, id: WholeId, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a conversation with all its turns, and the attachments that only it names.
 
     This cannot be undone.

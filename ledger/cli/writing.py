@@ -17,6 +17,7 @@ from ledger.cli.ending import DAMAGE, tell
 from ledger.cli.output import (
     Id,
     Json,
+    WholeId,
     conversation,
     named,
     opened,
@@ -74,7 +75,7 @@ def import_(
 
 def add(
     context: typer.Context,
-    id: Id,
+    id: WholeId,
     message: Annotated[str, typer.Argument(help="What was asked; - reads standard input.")],
     result: Annotated[str, typer.Argument(help="What was answered; - reads standard input.")],
     parent: Annotated[

@@ -488,9 +488,14 @@ class Maker:
         noted = self._noted
         last = noted[-1].end if noted else 0
         kept_out = sum(last - at.end < KEPT_OUT_BYTES for at in noted[-KEPT_OUT:])
+        # Of a log that came in one append, only its end is where a part may end.
+        ends = [
+            *islice(reversed(noted), kept_out, kept_out + _MOST_ENDS),
+            *noted[len(noted) - kept_out :][::-1],
+        ]
         with Descriptor(self._log.data, os.O_RDONLY) as file:
             source = lines.FileSource(file, self._log.files)
-            for at in islice(reversed(noted), kept_out, kept_out + _MOST_ENDS):
+            for at in ends:
                 guard = lines.guard_before(source, at.end)
                 seal = codec.find_seal(guard[:-1]) if guard.endswith(b"\n") else None
                 if seal is not None and seal.i == seal.n and seal.seq == at.records and seal.salt:

@@ -106,11 +106,14 @@ class Shown:
         That is the parent, but after turns that saw something else, such as merges.
         """
         named: list[Entry] = []
+        did_not: set[str] = set()
         for node in _line(self._tree, self._newest):
             named.append(_entry(node, rule))
             before = _before(self._tree, node.id)
             told = self.is_all and self._tree.takes_their_word and node.record.saw_all
-            if before is not None and (told or _saw_line(self._tree, rule, node.id, before)):
+            if before is not None and (
+                told or _saw_line(self._tree, rule, node.id, before, did_not)
+            ):
                 return [{"saw_of": node.id}, *reversed(named)]
         return named[::-1]
 
@@ -162,28 +165,34 @@ def _entry(node: Node, rule: Window) -> Entry:
 # -- the short form --------------------------------------------------------------------------------
 
 
-def _saw_line(tree: Tree, rule: Window, turn: str, upto: str | None) -> bool:
+def _saw_line(tree: Tree, rule: Window, turn: str, upto: str | None, did_not: set[str]) -> bool:
     """Say whether a turn saw exactly the done turns from the root to `upto`, shown by the rule.
 
-    A "no" is not kept: it costs no more than the long list that is then written.
+    A "no" holds as long as one line is asked about; it is not kept beyond that, since it costs no more than the long
+    list that is then written.
+    Args: did_not: the turns of the line of which that is known; takes those that are found, since who goes on from the
+    list of one did not either.
     """
     proven = tree.proven.setdefault(rule, {})
     walked: dict[str, str | None] = {}
     while turn not in proven:
-        own = followed(tree, turn)
+        own = followed(tree, turn) if turn not in did_not else None
         if own is None or turn in walked:
+            did_not.update(walked, (turn,))
             return False
         walked[turn] = upto
         for entry in reversed(own.entries):
             if upto is None or entry != _entry(tree.nodes[upto], rule):
+                did_not.update(walked)
                 return False
             upto = _before(tree, upto)
         if own.of is None:
             break
         turn = own.of
     if proven.get(turn) != upto:
+        did_not.update(walked)
         return False
-    if all(tree.nodes[link].outcome is not None for link in walked):
+    if all(tree.nodes[link].ended is not None for link in walked):
         proven.update(walked)
     return True
 

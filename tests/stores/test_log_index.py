@@ -366,6 +366,19 @@ def test_who_cannot_remove_an_index_is_told_before_anything_is_erased(folder):
     assert reading.whole == 1
 
 
+def test_a_log_that_came_in_one_append_has_an_index(tmp_path):
+    """Such as one that was imported: who reads all of it makes one, and the next needs not."""
+    with small():
+        written(tmp_path, pieces_of(LINE, [len(LINE)]), read=True)
+        assert len(parts(tmp_path)) == 1
+        store = Reads(tmp_path, calls=support.Unflushed())
+        history = Log(store, "c").read()
+        assert (history.head, history.node("t3").parent) == ("t29", "t2")
+        store.append("c", build.line("more"))
+        assert Log(store, "c").read().head == "more"
+        assert store.whole == 0
+
+
 # -- the witness -----------------------------------------------------------------------------------
 
 

@@ -358,3 +358,32 @@ def test_short_and_expanded_again_is_the_same(sends):
 
         assert context.expand(history, f"t{i}") == expected
         assert len(shown.saw) <= max(2, len(expected))
+
+
+class Counting(dict):
+    """Counts how often a node is asked for."""
+
+    asked = 0
+
+    def __getitem__(self, key):
+        self.asked += 1
+        return super().__getitem__(key)
+
+
+def asked_of_a_line(length: int) -> int:
+    """How often nodes are asked for, for what a turn saw at the end of a line of which an early turn was erased."""
+    records = []
+    for number in range(length):
+        parent = f"t{number - 1}" if number else None
+        saw = [{"saw_of": parent}, {"call": parent}] if number > 1 else [{"call": parent}][:number]
+        records += [build.turn(f"t{number}", parent, saw=saw), build.ended(f"t{number}", saw=saw)]
+    records[5] = build.ended("t2", "abandoned", saw=[])
+    history = History.of(records)
+    history.nodes = Counting(history.nodes)
+    assert len(history.shown(f"t{length - 1}", all_turns()).saw) == length - 1
+    return history.nodes.asked
+
+
+def test_a_line_of_which_a_turn_was_erased_is_walked_a_few_times_not_once_a_turn():
+    """Who goes on from the list of a turn that did not see all did not either: each link is followed once."""
+    assert asked_of_a_line(800) < 3 * asked_of_a_line(400)
