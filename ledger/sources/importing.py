@@ -31,6 +31,7 @@ from ledger.turns.log import Log
 from ledger.turns.programs import ANSWER
 from ledger.turns.world import SYSTEM, World
 from ledger.views import History
+from ledger.views.late import complete
 
 Progress = Callable[[str, Report], None]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -263,12 +264,14 @@ def _import_draft(
     given: list[Attachment] = []
     if blobs is not None and media.names:
         history = log.read()
+        complete(history)
         lacking = [turn for turn in draft.turns if turn.id not in history]
         given = media.take_in(lacking, lambda found: log.keep([found]), draft.notes)
     found = drafts.Addition([], [], [])
 
     def decide(history: History) -> list[NewRecord]:
         nonlocal found
+        complete(history)  # Each of its turns is asked for.
         found = drafts.addition(history, draft, keeps_bytes=blobs is not None, now=world.now())
         if blobs is not None:
             for data in found.blobs:

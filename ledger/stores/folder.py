@@ -167,6 +167,8 @@ class FolderStore(Marked):
             return position
         position = handout.with_room(lambda: self._append(conversation, bodies, expect))
         self._waiters.wake(conversation)
+        if position == len(bodies):
+            return position  # A log that came in one append, such as an import's, gets its index from who reads it.
         with suppress(RuntimeError):  # Neither room for it, nor a thread that has some.
             handout.with_room(
                 lambda: self._indexes.grown(conversation, self._known.get(conversation))
