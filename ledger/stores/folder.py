@@ -1,17 +1,17 @@
 """A store in a folder, shared by every process that opens it, of this library and of others.
 
     <folder>/conversations/<id>.jsonl    the records, one a line
-    <folder>/conversations/<id>.lock     locked while appending
+    <folder>/conversations/<id>.lock     locked while appending; of a log with an index, its `witness`
     <folder>/conversations/<id>.erase    what was decided to be removed, until that is done
     <folder>/attachments/                bytes that records refer to
     <folder>/trees/<turn>.jsonl          the events of a turn
     <folder>/holders/                    who lives
     <folder>/indexes/                    what stands where in long logs, derived (`log_index`)
 
-Nothing is kept open between calls, and no lock of this process stands before the file lock; one stands
-around a flush alone (`flushing`). What is
-remembered of a log (where it ended, how many records, which chain) is used only after the bytes there
-are found to be the same. Remembering is a help: an entry may be dropped at any moment.
+Nothing is kept open between calls, and no lock of this process stands before the file lock; one stands around
+a flush alone (`flushing`). What is remembered of a log (where it ended, how many records, which chain) is
+used only after the bytes there are found to be the same. Remembering is a help: an entry may be dropped at
+any moment.
 
 The order inside an append: encode and check everything; lock; finish what a dead process began to
 remove; find the end; compare `expect`; set a torn tail aside; make the file's name durable; write;

@@ -1,11 +1,11 @@
 """The append lock: an exclusive flock on `<id>.lock`, and on the data file, as others take it.
 
 A lock that is busy is asked for again for a moment, since an append holds it for a fraction of a millisecond.
-Then waiting queues in the kernel and still ends in time: it is waited for by a helper
-thread that opens the file anew, blocks in flock, and hands the locked file over, or closes it when
-the waiter has gone. Lock files are never deleted; should somebody delete one, a holder of the old file
-and a holder of the new one still meet at the data file. Locks are given back by unlocking before
-closing: a child that inherited the open file would hold the lock on.
+Then waiting queues in the kernel and still ends in time: it is waited for by a helper thread that opens the
+file anew, blocks in flock, and hands the locked file over, or closes it when the waiter has gone. Lock files
+are never deleted; should somebody delete one, a holder of the old file and a holder of the new one still meet
+at the data file. Locks are given back by unlocking before closing: a child that inherited the open file would
+hold the lock on.
 
 The lock that says that a process lives (`LifeLock`) is filelock's: nobody waits for it, and a child that
 was forked closes it without unlocking. Only this module uses portalocker and filelock; portalocker's

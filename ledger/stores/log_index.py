@@ -2,11 +2,12 @@
 
     <folder>/indexes/<id>/<start>-<end>    a part: what it covers of the log, in hexadecimal (`index_parts`)
 
-An index answers what would else take the whole log: the records of a turn that stands far back, where two turns
-meet, whether a request id was ever sent. "It is there" is always read from the log's own line, whose seal is
-checked. "It is not there" is believed of parts that follow each other from the start without a gap, whose
-checksums are right, and of which the last ends where the log, in that very file, has the seal that it names.
-Whatever is otherwise, the answer is None, "cannot tell", and the log is read as if there were no index.
+An index answers what would else take the whole log: the records of a turn that stands far back, where two
+turns meet, whether a request id was ever sent. "It is there" is always read from the log's own line, whose
+seal is checked. "It is not there" is believed of parts that follow each other from the start without a gap,
+whose checksums are right, and of which the last ends where the log, in that very file, has the seal that it
+names, as long as all that changed the log since were appends of ours (`witness`). Whatever is otherwise, the
+answer is None, "cannot tell", and the log is read as if there were no index.
 
 Who makes and removes the parts: `index_making`.
 """
