@@ -13,6 +13,7 @@ from ledger.errors import ConversationIdInvalid
 
 _CONVERSATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _TURN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_ALIKE = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?")
 
 
@@ -32,6 +33,11 @@ def check_conversation(conversation: object) -> str:
             conversation=shown, reason="is empty" if not conversation else "is not a safe name"
         )
     return conversation
+
+
+def is_spelled_alike(text: str) -> bool:
+    """Say whether every writer of JSON spells a text in the same way, so that its bytes tell where it stands."""
+    return bool(_ALIKE.fullmatch(text))
 
 
 def reserved_on_windows(conversation: str) -> bool:

@@ -49,7 +49,7 @@ FAILURES = (OSError, LedgerError, Damaged)
 """What may come of reading an index."""
 
 
-class _CannotTell(Damaged):
+class CannotTell(Damaged):
     """Raised when a line of the log cannot be checked alone, or the log is another. Next: read the whole."""
 
 
@@ -127,7 +127,7 @@ class Index:
         """Return which turn it is, 1 the first; 0: there is no such turn. Raises: Damaged, and as files."""
         with self._opened() as file:
             for ordinal in self._values(TURN, turn):
-                line = _Block(self._log, file).line(self.row(ordinal).offset)
+                line = Block(self._log, file).line(self.row(ordinal).offset)
                 record = codec.decode_struct(line, 0)
                 if isinstance(record, kinds.Turn) and record.turn == turn:
                     return ordinal
@@ -145,7 +145,7 @@ class Index:
     def _answer(self, work: Callable[[], T]) -> T | None:
         try:
             return handout.shallow(work)
-        except (_CannotTell, FileNotFoundError):  # A part may have been joined with others since.
+        except (CannotTell, FileNotFoundError):  # A part may have been joined with others since.
             return None
         except FAILURES:
             self._distrust()
@@ -159,7 +159,7 @@ class Index:
         later = [offset for offset in self._values(ABOUT, turn) if offset > at]
         first, *more = self._lines([at, *later])
         if not isinstance(first, kinds.Turn) or first.turn != turn:
-            raise _CannotTell
+            raise CannotTell
         return [first, *(record for record in more if getattr(record, "turn", None) == turn)]
 
     def _head(self) -> list[kinds.Recorded]:
@@ -208,7 +208,7 @@ class Index:
     def _opened(self) -> Descriptor:
         file = Descriptor(self._log.data, os.O_RDONLY)
         if (file.found.st_dev, file.found.st_ino) != self._identity:
-            raise _CannotTell
+            raise CannotTell
         return file
 
     def _turns(self, offsets: Sequence[int]) -> Iterator[kinds.Turn]:
@@ -216,13 +216,13 @@ class Index:
 
     def _lines(self, offsets: Sequence[int]) -> list[kinds.Recorded]:
         if len(offsets) > MOST_LINES:
-            raise _CannotTell
+            raise CannotTell
         with self._opened() as file:
-            block = _Block(self._log, file)
+            block = Block(self._log, file)
             return [block.checked(offset) for offset in offsets]
 
 
-class _Block:
+class Block:
     """Some bytes of a log, in which lines are looked for that stand near each other."""
 
     def __init__(self, log: Log, file: Descriptor) -> None:
@@ -234,11 +234,11 @@ class _Block:
         line = self.line(offset)
         chain, seal = self._chain_before(offset), codec.find_seal(line)
         if chain is None or seal is None:
-            raise _CannotTell
+            raise CannotTell
         digest = sha256(chain)
         digest.update(memoryview(line)[: seal.quote_at])
         if codec.salt_text(digest.digest()[:16]) != seal.chain:
-            raise _CannotTell
+            raise CannotTell
         return codec.decode_struct(line, seal.seq)
 
     def line(self, offset: int) -> bytes:
@@ -251,7 +251,7 @@ class _Block:
             self._base, self._data = start, self._read(start, length)
             end = self._data.find(b"\n", offset - start)
             if end < 0 and len(self._data) < length:
-                raise _CannotTell
+                raise CannotTell
             length *= 2
         return self._data[offset - self._base : end]
 

@@ -15,21 +15,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
 
 from ledger.errors import LedgerError, StoreFailure, StoreGone, StoreLink
-from ledger.stores import files, handout, lines, names, reading, waking
+from ledger.records import kinds
+from ledger.stores import files, handout, lines, log_search, names, reading, waking
 from ledger.stores.base import FEW, Ends, Position, Records, Scanned, Since, agrees
 from ledger.stores.home import Home
 from ledger.stores.index_making import Found, Indexes
 
 _TRIES = 8
 """How often a log is read whose end is being written in that very moment."""
-_CHUNK = 1 << 20
 _TELLING = {names.LOG: 0, ".forgotten": 1, ".erase": 2}
 """The files of a conversation that tell whether its log changed, by their places in a look."""
 
@@ -88,7 +88,7 @@ class Marked:
             return None
         place, log = Position(end - last, end.incarnation), self._home.log(conversation)
         last_ones = self.scan(conversation, place)
-        with files.naming(log.data), files.Descriptor(log.data, os.O_RDONLY) as file:
+        with self._opened(log) as file:
             first = handout.shallow(lambda: reading.beginning(log, file))
         self._indexes.want(conversation)
         return Ends(first, place, last_ones)
@@ -102,18 +102,28 @@ class Marked:
             return self._indexes.find(log, file)
         return None
 
+    @contextmanager
+    def _opened(self, log: reading.Log) -> Iterator[files.Descriptor]:
+        with files.Descriptor(log.data, os.O_RDONLY) as file, files.naming(log.data):
+            yield file
+
     def mentions(self, conversation: str, text: bytes) -> bool:
         """Say whether some bytes stand anywhere in a log, in whatever line. Looks at bytes, so it is quick."""
         log = self._home.log(conversation)
-        if not os.path.lexists(log.data):
-            return False
-        offset, end = 0, b""
-        with files.naming(log.data), files.Descriptor(log.data, os.O_RDONLY) as file:
-            while chunk := log.files.read(file.number, _CHUNK, offset):
-                if text in end + chunk:
-                    return True
-                offset, end = offset + len(chunk), (end + chunk)[-len(text) :]
+        with suppress(FileNotFoundError), self._opened(log) as file:
+            return log_search.stands(log, file, text)
         return False
+
+    def sent(self, conversation: str, request_id: str) -> list[kinds.Recorded] | None:
+        """Return what is recorded of the first turn that was sent under a request id, its first record first.
+
+        It is looked for in the log's bytes, which is quicker than reading it. Returns nothing where there is none, and
+        None where it cannot tell: the id stands in many lines, say, or one cannot be checked without all before it.
+        """
+        log = self._home.log(conversation)
+        with suppress(FileNotFoundError), self._opened(log) as file:
+            return log_search.sent(log, file, request_id)
+        return []
 
     def read_end(self, conversation: str) -> Position:
         """Return the position of the end, reading what was appended since it was last known, or the last lines."""

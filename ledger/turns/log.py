@@ -182,14 +182,15 @@ class Log:
             found.first,
             complete,
             erased_from=self._erasures != "",
-            mentions=self._mentions(),
+            mentions=self._asks("mentions"),
+            sent=self._asks("sent"),
             index=found.log_index,
             lock=lambda: self.lock,
         )
         return late, found.last
 
-    def _mentions(self) -> Callable[[bytes], bool] | None:
-        ask = getattr(self.calls, "mentions", None)
+    def _asks(self, name: str) -> Callable[[Any], Any] | None:
+        ask = getattr(self.calls, name, None)
         return partial(ask, self.conversation) if callable(ask) else None
 
     def _complete(self, before: Position, history: LateHistory) -> None:

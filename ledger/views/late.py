@@ -20,20 +20,16 @@ now. What a method here calls of its own it calls by the class: its object may b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
-from ledger.records import kinds
+from ledger.records import ids, kinds
 from ledger.records.undecoded import Kept
 from ledger.views.history import FOLDS, Fold, History
 from ledger.views.nodes import CLEARED, Node
 
 V = TypeVar("V")
-
-_PLAIN = re.compile(r"[A-Za-z0-9._:@+-]{1,200}")
-"""What every writer of JSON spells in the same way."""
 
 _TOMBSTONE = b'"erased":true'
 """What stands in a line that was erased."""
@@ -96,8 +92,9 @@ class LateHistory(History):
     Args: before: how many records stand before the first that will be folded. beginning: records of the log's
     beginning: their programs are known. complete: reads the log from its start, and has `become` make this whole.
     erased_from: whether turns were taken out, so that what a turn says it was shown may be more than there is now.
-    mentions: says whether bytes stand anywhere in the log. index: finds records before the place. lock: gives
-    what is held meanwhile, since others may fold, or have it become whole: that is to be done under it alone.
+    mentions: says whether bytes stand anywhere in the log. sent: returns what is recorded of the first turn that was
+    sent under a request id; nothing: there is none; None: it cannot tell. index: finds records before the place.
+    lock: gives what is held meanwhile; others may fold, or have it become whole, and do that under it alone.
     """
 
     def __init__(
@@ -109,13 +106,14 @@ class LateHistory(History):
         *,
         erased_from: bool = False,
         mentions: Callable[[bytes], bool] | None = None,
+        sent: Callable[[str], list[kinds.Recorded] | None] | None = None,
         index: Index | None = None,
         lock: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         super().__init__(conversation)
         self.is_late = True
         """Whether it did not become whole yet."""
-        self._mentions = mentions
+        self._mentions, self._sent = mentions, sent
         self.lock = lock
         self.index = index
         self.before = self.position = before
@@ -188,8 +186,9 @@ class LateHistory(History):
                 found = LateHistory._asked(self, lambda index: index.request(request_id))
                 if found is not None:
                     return found[0] if found else self.requested.get(request_id)
-                if not LateHistory._may_name(self, request_id):
-                    return None
+                found = LateHistory._searched(self, request_id)
+                if found is not None:
+                    return found[0] if found else None
             return History.request(self, request_id)
 
     def has_program(self, version: str) -> bool:
@@ -220,9 +219,27 @@ class LateHistory(History):
                 complete(self)
             return History.met(self, left, right)
 
+    def _searched(self, request_id: str) -> list[str] | None:
+        """Look for the turn that was sent under a request id first; nothing: none was; None: it cannot be told."""
+        sent = None if self._sent is None else self._sent(request_id)
+        if sent is None:
+            return None if LateHistory._may_name(self, request_id) else []
+        known = [record for record in sent if record.seq <= self.position]
+        if not known or not isinstance(known[0], kinds.Turn):
+            return []
+        turn = known[0].turn
+        if self.found(turn) is None:
+            # What stands behind the place waits to be found, if an index is there; else it was passed over.
+            last = self.before if self.index is not None else self.position
+            node = LateHistory._node_of(self, [record for record in known if record.seq <= last])
+            if node is None:
+                return None
+            self.nodes[turn] = node
+        return [turn]
+
     def _may_name(self, text: str) -> bool:
         """Say whether a log may hold a text. Its bytes are looked through, which is quicker than reading it."""
-        if self._mentions is None or not _PLAIN.fullmatch(text):
+        if self._mentions is None or not ids.is_spelled_alike(text):
             return True
         return self._mentions(f'"{text}"'.encode())
 
@@ -248,18 +265,23 @@ class LateHistory(History):
         records = self._asked(lambda index: index.turn(turn))
         if not records:
             return None if records is None else []
+        node = LateHistory._node_of(self, records)
+        return None if node is None else [node]
+
+    def _node_of(self, records: list[kinds.Recorded]) -> Node | None:
+        """Return the node of a turn of which all is given that is recorded before the place, its first record first."""
         first, *more = records
         if not isinstance(first, kinds.Turn):
             return None
         node = LateNode(first, first.seq, first, self)
         alone = History(self.conversation)  # Nobody sees it before it is whole.
-        alone.nodes[turn] = node
-        for record, seq in [*((r, r.seq) for r in more), *self.orphans.pop(turn, ())]:
+        alone.nodes[first.turn] = node
+        for record, seq in [*((r, r.seq) for r in more), *self.orphans.pop(first.turn, ())]:
             fold = FOLDS.get(type(record))
             if fold is not None:
                 fold(alone, record, seq, record)
         del node._children
-        return [node]
+        return node
 
     def finds_of(self, node: LateNode, name: str) -> bool:
         """Find out what a turn lacks, if an index tells. Says whether it is there: so it is once all is whole."""

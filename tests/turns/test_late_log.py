@@ -11,7 +11,7 @@ import ledger
 from ledger import last_turns
 from ledger.errors import DamageWarning, StoreGone
 from ledger.records import kinds
-from ledger.stores import marks
+from ledger.stores import log_search
 from ledger.stores.sql import SQLStore
 from ledger.turns.log import LAST
 from ledger.turns.programs import recorded
@@ -277,7 +277,7 @@ def test_what_turns_say_of_themselves_is_not_taken_elsewhere(shown_all, tmp_path
 
 
 def test_a_request_that_nobody_sent_needs_no_reading(counting):
-    """Where the log does not name its id there is no such turn; where it does, or may, the log is read."""
+    """Where the log does not name its id there is no such turn; where it may be spelled otherwise, the log is read."""
     ledger.open("alex", echo, store=counting(), context=last_turns(1))("once", request_id="r-1")
     store = counting()
     chat = ledger.open("alex", echo, store=store, context=last_turns(1))
@@ -285,14 +285,38 @@ def test_a_request_that_nobody_sent_needs_no_reading(counting):
     assert store.whole == 0
 
     assert chat.send("first", request_id="r-2").request_id == "r-2"
-    assert store.whole == 1
     odd = ledger.open("alex", echo, store=counting(), context=last_turns(1))
     assert odd.send("odd", request_id="ü/1").id == odd.send("odd", request_id="ü/1").id
 
 
+def test_a_request_that_was_sent_is_found_in_the_bytes(folder):
+    """Without an index too: the turn's own lines are read, each checked; damage among them has all read."""
+    program = recorded({"message": ""}, {"result": ""}).version
+    asked = {"turn": "asked", "saw": [], "parent": "turn-700", "program": program}
+    ended = {"turn": "asked", "saw": [], "state": "done", "attempt": 1, "outputs": {"result": "!"}}
+    log = folder / "conversations" / "alex.jsonl"
+    with ledger.FolderStore(folder) as store:
+        store.append("alex", [kinds.new("turn", AT, request_id="r-9", inputs={}, **asked)])
+        for start in range(0, 4 * LAST, LAST):
+            ended_late = [kinds.new("ended", AT, **ended)] if start == LAST else []
+            others = [kinds.new("entry", AT, plugin="x", entry="y", data=n) for n in range(LAST)]
+            store.append("alex", [*others, *ended_late])
+    shutil.rmtree(folder / "indexes", ignore_errors=True)
+
+    store = Counting(folder)
+    turn = ledger.open("alex", store=store).turn(request_id="r-9")
+    assert (turn.id, turn.state, turn.result, store.whole) == ("asked", "done", "!", 0)
+    assert (turn.ordinal, store.whole) == (701, 1)
+
+    log.write_bytes(log.read_bytes().replace(b'"result":"!"', b'"result":"?"'))
+    with pytest.warns(DamageWarning):
+        turn = ledger.open("alex", store=ledger.FolderStore(folder)).turn(request_id="r-9")
+    assert (turn.id, turn.state) == ("asked", "interrupted")
+
+
 def test_bytes_are_found_wherever_they_lie(tmp_path, monkeypatch):
     """Also across the pieces in which a log is looked at; not in another conversation's."""
-    monkeypatch.setattr(marks, "_CHUNK", 7)
+    monkeypatch.setattr(log_search, "CHUNK", 7)
     store = ledger.FolderStore(tmp_path)
     ledger.open("a", store=store).record("needle in it", "x")
     ledger.open("b", store=store).record("y", "x")

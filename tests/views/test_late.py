@@ -17,14 +17,22 @@ from tests.views.test_history import snapshot
 class Late:
     """A late history of a log, and how often it was made whole."""
 
-    def __init__(self, records: list[build.Record], cut: int, beginning: int = 0) -> None:
+    def __init__(
+        self, records: list[build.Record], cut: int, beginning: int = 0, *, searched: bool = False
+    ) -> None:
         self.records, self.completed = records, 0
-        self.history = LateHistory("c", cut, structs(records[:beginning]), self.complete)
+        begun, sent = structs(records[:beginning]), self.sent if searched else None
+        self.history = LateHistory("c", cut, begun, self.complete, sent=sent)
         self.history.extend(structs(records)[cut:])
 
     def complete(self, history: LateHistory) -> None:
         self.completed += 1
         history.become(structs(self.records)[: history.position])
+
+    def sent(self, request_id: str) -> list[kinds.Recorded]:
+        every = structs(self.records)
+        turns = [r for r in every if isinstance(r, kinds.Turn) and r.request_id == request_id]
+        return [r for r in every if turns and getattr(r, "turn", None) == turns[0].turn]
 
 
 def structs(records: list[build.Record]) -> list[kinds.Recorded]:
@@ -51,6 +59,7 @@ QUESTIONS: dict[str, Any] = {
     "programs": lambda h, t: sorted(h.programs),
     "program": lambda h, t: h.programs.get("v1") is not None,
     "request": lambda h, t: h.request("r1"),
+    "requested": lambda h, t: told_of(h, h.request("r1")),
     "entries": lambda h, t: [e.seq for e in h.entries("x", "title")],
     "unreadable": lambda h, t: h.unreadable,
     "nodes": lambda h, t: [(n.id, n.ordinal, n.depth, n.versions) for n in h.nodes.values()],
@@ -70,6 +79,16 @@ QUESTIONS: dict[str, Any] = {
 }
 
 
+def told_of(history: History, turn: str | None) -> Any:
+    """What is said of a turn, and then what the whole log tells."""
+    if turn is None:
+        return None
+    node = history.node(turn)
+    state = history.state(turn, now=NOW)
+    told = node.id, node.seq, state, node.outcome, node.outputs(), node.attempt, node.waiting_seq
+    return told, node.parent, node.children, node.ordinal
+
+
 def answer(ask: Any, history: History, turn: str) -> Any:
     try:
         return ask(history, turn)
@@ -84,7 +103,8 @@ def test_it_answers_as_the_whole_history(data, records):
     if not is_sent_once(records, cut):
         return
     until = data.draw(st.integers(cut, len(records)))
-    late = Late(records[:until], cut, data.draw(st.integers(0, cut)))
+    searched = data.draw(st.booleans())
+    late = Late(records[:until], cut, data.draw(st.integers(0, cut)), searched=searched)
     whole = History.of(structs(records[:until]), conversation="c")
     ask, turn = QUESTIONS[data.draw(st.sampled_from(sorted(QUESTIONS)))], data.draw(build.NAMES)
 
@@ -141,6 +161,22 @@ def test_what_stands_before_is_read_when_it_is_asked_for(ask):
     assert late.completed == 1
     assert late.history.node("29") is node
     assert (node.ordinal, node.depth, node.parent) == (30, 29, "28")
+
+
+def test_a_turn_is_found_by_its_request_id():
+    """With all that is recorded of it, wherever that stands, and nothing else is read."""
+    sent = build.new("turn", turn="asked", parent="29", request_id="r")
+    ended = build.new("ended", turn="asked", state="done", attempt=1, outputs={"result": "R"})
+    records = [*LINE[:31], sent, *LINE[31:], ended, *build.done("30", "29")]
+    late = Late(records, len(LINE) - 3, searched=True)
+    assert late.history.request("nobody") is None
+    assert late.history.request("r") == "asked"
+    node = late.history.node("asked")
+    assert (node.seq, node.outputs(), node.outcome) == (32, {"result": "R"}, "done")
+    assert late.completed == 0
+    assert node.parent is None
+    assert late.completed == 1
+    assert late.history.node("asked") is node
 
 
 def test_a_head_that_was_moved_to_what_is_not_known_is_looked_for():

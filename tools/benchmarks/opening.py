@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import ledger
 from ledger.turns.world import SYSTEM
 from tools.benchmarks import floors, processes
-from tools.benchmarks.logs import ASKED_BEFORE, CHAT, log_of, size_of, turn_records
+from tools.benchmarks.logs import ASKED_BEFORE, CHAT, find_turns, log_of, size_of, turn_records
 from tools.benchmarks.rows import Bench, Measure, Row
 
 OPENED = (
@@ -118,10 +118,12 @@ def looking(
     """Return what prepares a new process that looks for a request id. Args: without: there is no index."""
 
     def make() -> dict[str, Measure]:
-        measure = new_process(bench, turns, script)
+        measure, folder = new_process(bench, turns, script), bench.conversation(turns)[0]
+        if not without:
+            find_turns(folder)
 
         def alone() -> float:
-            shutil.rmtree(bench.conversation(turns)[0] / "indexes", ignore_errors=True)
+            shutil.rmtree(folder / "indexes", ignore_errors=True)
             return measure()
 
         return {"ours": alone if without else measure}

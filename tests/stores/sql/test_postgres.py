@@ -336,8 +336,10 @@ def test_one_connection_hears_for_all(store, place):
     for thread in threads:
         thread.start()
     postgres.until(lambda: store._listener.hears)
-    time.sleep(0.3)
-    asked = len(sent)
+    asked = 0
+    while asked < len(sent) or asked < len(threads):  # Until each has looked, and waits.
+        asked = len(sent)
+        time.sleep(0.3)
     assert store._database.engine.pool.checkedout() == 0
     assert store.wait("c", count, 0.5) is False
     assert len(sent) == asked + 2  # At its beginning, and at its end.
