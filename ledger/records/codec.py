@@ -254,6 +254,8 @@ class Scanner:
         self.chain = chain
         self._since: hashlib._Hash | None = None
         """Fed with the chain and the bytes since; None: there were none."""
+        self._end: str | None = None
+        """What `end` is, where blank lines stand last."""
         self._erasing = erasing
         self._covers_tombstone = False
         self._unsealed: list[Line] = []
@@ -275,6 +277,14 @@ class Scanner:
     def covered(self) -> hashlib._Hash:
         """What the next line's seal covers first: the chain before, and the bytes since."""
         return hashlib.sha256(self.chain) if self._since is None else self._since
+
+    @property
+    def end(self) -> str:
+        """What tells the bytes up to the last line, but for blank ones, from others: its chain, or a hash of the chain
+        before and what follows that."""
+        if self._end is not None:
+            return self._end
+        return (self.chain if self._since is None else _text(self._since.digest()[:16])).decode()
 
     @property
     def batch_open(self) -> bool:
@@ -347,6 +357,7 @@ class Scanner:
         """
         other = Scanner(self.chain, offset=self.offset, count=self.count, erasing=self._erasing)
         other._since = self._since.copy() if self._since is not None else None
+        other._end = self._end
         other._covers_tombstone = self._covers_tombstone
         other._may_be_mid_batch = False
         return other
@@ -389,8 +400,11 @@ class Scanner:
         if found is not None:
             self._sealed_line(line, found)
         else:
-            if not is_blank(line):
+            if is_blank(line):
+                self._end = self.end
+            else:
                 self._unsealed_line(line)
+                self._end = None
             self._since = self.covered
             self._since.update(line + ending)
         self.offset += len(line) + len(ending)
@@ -430,7 +444,7 @@ class Scanner:
                 covered.verdict = "suspect"
         kept = self._add(len(line), verdict, found)
         self.chain = found.chain
-        self._since = None
+        self._since = self._end = None
         if self._unsealed:
             self._unsealed = []
         self._covers_tombstone = False

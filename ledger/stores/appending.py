@@ -60,7 +60,7 @@ class Tail:
         self._lacks_line_feed = reader.take_rest()
         self._head = head if reader.scanner.count else None
         incarnation = self._head.incarnation if self._head is not None else None
-        self.position = Position(reader.scanner.count, incarnation)
+        self.position = Position(reader.scanner.count, incarnation, reader.scanner.end)
 
     def count(self) -> None:
         """Count all lines, where a `seq` was trusted before."""
@@ -117,7 +117,7 @@ class Tail:
             newer=False,
         )
         owed = Owed.of(file, start, before + text, head)
-        return Added(owed, known, Position(count, head.incarnation))
+        return Added(owed, known, known.position)
 
 
 def _head_of_first(text: bytes, offset: int) -> lines.Head:

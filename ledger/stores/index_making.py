@@ -19,6 +19,7 @@ import re
 import secrets
 import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -71,6 +72,24 @@ class Found(NamedTuple):
     known: lines.Known
 
 
+class _Stands:
+    """Whether a log is as a writer of ours left it, asked again once it has changed. Args: wait: says so of a file."""
+
+    def __init__(self, log: Log, file: Descriptor, wait: Callable[[Log, Descriptor], bool]) -> None:
+        self._log, self._wait = log, wait
+        self._seen = witness.look(file.found)
+
+    def __call__(self) -> bool:
+        """Say whether it is. Raises: as files."""
+        if witness.look(os.stat(self._log.data, follow_symlinks=False)) == self._seen:
+            return True
+        with Descriptor(self._log.data, os.O_RDONLY) as file:
+            if not self._wait(self._log, file):
+                return False
+            self._seen = witness.look(file.found)
+        return True
+
+
 class Indexes:
     """The indexes of a folder store."""
 
@@ -113,7 +132,8 @@ class Indexes:
 
     def _compared(self, log: Log, file: Descriptor, names: list[str]) -> Found:
         """Return a log's index. Raises: one of `FAILURES`: it is not to be believed."""
-        index = Index(log, file, self._place(log), names, lambda: self._distrust(log))
+        stands = _Stands(log, file, self._waits_for_witness)
+        index = Index(log, file, self._place(log), names, lambda: self._distrust(log), stands)
         source, end = lines.FileSource(file, log.files), index.end
         guard = lines.guard_before(source, end.end)
         seal = codec.find_seal(guard[:-1]) if guard.endswith(b"\n") else None

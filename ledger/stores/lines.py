@@ -242,7 +242,8 @@ class Known(msgspec.Struct, frozen=True):
     @property
     def position(self) -> Position:
         """That end as a position."""
-        return Position(self.count, self.head.incarnation if self.head is not None else None)
+        incarnation = self.head.incarnation if self.head is not None else None
+        return Position(self.count, incarnation, self.scanner.end)
 
     def still_stands(self, source: Source) -> bool:
         """Say whether the log still holds these bytes at these places."""
@@ -364,6 +365,30 @@ def _first_seal(data: bytes, base: int) -> _Anchor | None:
 def _anchor(data: bytes, start: int, end: int, base: int) -> _Anchor | None:
     found = codec.find_seal(data[max(start, end - GUARD) : end])
     return _Anchor(found, base + end + 1) if found is not None else None
+
+
+def end_at(source: Source, scanner: codec.Scanner, place: int) -> str | None:
+    """Return what tells the bytes up to a place from others, read on from a scanner; None: there is no such place."""
+    scanner, length = scanner.onward(), CHUNK
+    while scanner.count < place:
+        chunk = source.read(scanner.offset, length)
+        end = _end_of(chunk, place - scanner.count)
+        if end:
+            scanner.feed(chunk, end)
+        elif len(chunk) < length:
+            return None
+        else:
+            length *= 2
+    return scanner.end if scanner.count == place else None
+
+
+def _end_of(data: bytes, count: int) -> int:
+    """Return where so many lines end, or as many of them as are whole."""
+    end = 0
+    while count and (feed := data.find(b"\n", end)) >= 0:
+        count -= not codec.is_blank(data[end:feed])
+        end = feed + 1
+    return end
 
 
 def find_place(source: Source, known: Known, place: int, first_chain: bytes) -> codec.Scanner:

@@ -57,7 +57,8 @@ class Index:
     """Answers what stands in a log before a place. None: it cannot tell.
 
     Args: place: the folder of its parts. names: those that follow each other, from the start. file: the log.
-    distrust: told that a part is not what was written. Raises: Damaged, and as files.
+    distrust: told that a part is not what was written. stands: says whether all that changed the log since it was
+    begun were appends of ours. Raises: Damaged, and as files.
     """
 
     def __init__(
@@ -67,10 +68,11 @@ class Index:
         place: str,
         names: Sequence[str],
         distrust: Callable[[], None],
+        stands: Callable[[], bool],
     ) -> None:
         self._log, self._place, self._names = log, place, names
         self._identity = file.found.st_dev, file.found.st_ino
-        self._distrust = distrust
+        self._distrust, self._stands = distrust, stands
         self._known: dict[int, Part] = {}
         self.end = self._part(len(names) - 1).stretch
         """What its last part covers."""
@@ -144,7 +146,9 @@ class Index:
 
     def _answer(self, work: Callable[[], T]) -> T | None:
         try:
-            return handout.shallow(work)
+            found = handout.shallow(work)
+            # Asked afterwards: what it said until now was right.
+            return found if self._stands() else None
         except (CannotTell, FileNotFoundError):  # A part may have been joined with others since.
             return None
         except FAILURES:

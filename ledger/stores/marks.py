@@ -218,7 +218,7 @@ class Marked:
 
     def since(self, conversation: str, mark: str = "") -> Since:
         """Return what a conversation holds beyond a mark, or all of it. Raises: as `scan`."""
-        look = self._look(conversation)
+        look = self.look(conversation)
         erasures = look.partition(",")[2]
         before = _decoded(mark)
         after = self._place(conversation, before, erasures) if before is not None else 0
@@ -243,7 +243,9 @@ class Marked:
         # Its end was being written each time, or it was removed meanwhile.
         return Since(self.scan(conversation, 0), look, "", whole=True)
 
-    def _look(self, conversation: str) -> str:
+    def look(self, conversation: str) -> str:
+        """Return how a log looks now: another text whenever it is another, or was changed in place."""
+        self._check(conversation)
         stem = os.path.join(self._home.conversations, conversation)
         told = ["", "", ""]
         for ending, at in _TELLING.items():

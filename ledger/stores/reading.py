@@ -14,7 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 from ledger.errors import StoreCorrupt, StoreGone
 from ledger.records import codec, kinds
 from ledger.stores import handout, lines, locks, plans
-from ledger.stores.base import Position, Records
+from ledger.stores.base import Position, Records, agrees
 from ledger.stores.files import Descriptor, Files
 from ledger.stores.flushing import Debts, Flushes
 
@@ -148,6 +148,9 @@ def _read_once(
         count = lines.find_end(source, log.first_chain)[0].scanner.count
         raise StoreGone(conversation=log.conversation, after=int(after), found=count)
     one = _Pass(log, source, after, known, decode)
+    if given is not None and not agrees(after, Position(after, given, one.begun)):
+        count = lines.find_end(source, log.first_chain)[0].scanner.count
+        raise StoreGone(conversation=log.conversation, after=int(after), found=count)
     one.run()
     if one.changed_meanwhile():
         one = _Pass(log, source, after, known, decode)
@@ -161,8 +164,12 @@ def _read_once(
     if head is None or not head.whole:
         head = lines.head_of(source)
     count = max(int(after), one.reader.taken)
-    position = Position(count, head.incarnation if head is not None and count else None)
-    return Records(one.records, position), one, one.remember(head)
+    incarnation = head.incarnation if head is not None and count else None
+    return (
+        Records(one.records, Position(count, incarnation, one.ended(count))),
+        one,
+        one.remember(head),
+    )
 
 
 class _Doubt(NamedTuple):
@@ -189,6 +196,7 @@ class _Pass(Generic[T]):
         self._log = log
         self._source = source
         self._after = int(after)
+        self._compares = isinstance(after, Position) and after.chain is not None
         self._known = known
         self._decode = decode
         self._resume: codec.Scanner | None = None
@@ -196,6 +204,8 @@ class _Pass(Generic[T]):
         self.doubts: list[_Doubt] = []
         self.unsealed = False
         """Whether another writer's line was handed out."""
+        self.begun: str | None = None
+        """What tells the log up to the position from another; None: it is not asked for, or it ends before that."""
         scanner, self.counted = self._start(whole or not after)
         self._started_at = scanner.offset
         self.reader = lines.Reader(source, scanner)
@@ -205,13 +215,22 @@ class _Pass(Generic[T]):
         if whole:
             return codec.Scanner(first_chain), True
         known = self._known
-        if known is None:
+        if known is None or known.count < self._after:
             reader, counted = lines.find_end(self._source, first_chain)
             self._known = known = lines.known_at_end(self._source, reader, None, counted=counted)
         if known.count <= self._after:
-            return known.scanner.onward(), known.counted
-        scanner = lines.find_place(self._source, known, self._after, first_chain)
-        return scanner, known.counted or not scanner.offset
+            scanner, counted = known.scanner.onward(), known.counted
+        else:
+            scanner = lines.find_place(self._source, known, self._after, first_chain)
+            counted = known.counted or not scanner.offset
+        if self._compares:
+            self.begun = lines.end_at(self._source, scanner, self._after)
+        return scanner, counted
+
+    def ended(self, count: int) -> str | None:
+        """Return what tells the log up to where it was read from another of that length; None: that is not known."""
+        scanner = self.reader.scanner
+        return scanner.end if scanner.count == count == self.reader.taken else None
 
     def run(self) -> None:
         """Read to the end, and settle what is open there if nobody is writing."""

@@ -23,7 +23,7 @@ _LENGTH = 96
 def stands(lock: Descriptor, calls: Files, log: os.stat_result) -> bool:
     """Say whether a log looks as its lock file says."""
     try:
-        return calls.read(lock.number, _LENGTH, 0) == _look(log)
+        return calls.read(lock.number, _LENGTH, 0) == look(log)
     except OSError:
         return False
 
@@ -31,7 +31,7 @@ def stands(lock: Descriptor, calls: Files, log: os.stat_result) -> bool:
 def write(lock: Descriptor, calls: Files, log: os.stat_result) -> None:
     """Have a lock file say how the log looks. The lock is held. Where that fails, no log looks as it says."""
     with suppress(OSError):
-        calls.write(lock.number, memoryview(_look(log)), 0)
+        calls.write(lock.number, memoryview(look(log)), 0)
 
 
 def clear(path: str, calls: Files) -> None:
@@ -41,6 +41,7 @@ def clear(path: str, calls: Files) -> None:
             calls.cut(lock.number, 0)
 
 
-def _look(log: os.stat_result) -> bytes:
+def look(log: os.stat_result) -> bytes:
+    """Return what the system says of a log, in as many bytes as that of any other."""
     look = b"%d %d %d %d" % (log.st_dev, log.st_ino, log.st_size, log.st_ctime_ns)
     return look.ljust(_LENGTH - 1) + b"\n"

@@ -115,6 +115,8 @@ class Log:
         self._position: int = 0
         self._erasures: str | None = None
         """What the store says of turns that were taken out; None: it does not say."""
+        self._seen: tuple[int, str] | None = None
+        """Of a damaged log: at which position it was looked at, and how it looked."""
         self._scan = getattr(self.calls, "scan", self.calls.read)
         self._warned = False
 
@@ -128,7 +130,10 @@ class Log:
                 self.history, self._position = History(self.conversation), 0
             history = self.history
             if self._position and not self.moved():
-                return history
+                if not self._was_mended():
+                    return history
+                history = self.history = History(self.conversation)
+                self._position = 0
             try:
                 history, records = self._news(history)
             except Exception as error:
@@ -146,6 +151,7 @@ class Log:
                 raise
             if not self._warned and history.is_damaged:
                 self._warn()
+            self._was_mended()
             return history
 
     def read_at_once(self) -> History | None:
@@ -165,6 +171,15 @@ class Log:
             return False
         before, self._erasures = self._erasures, ask(self.conversation)
         return before not in (None, self._erasures)
+
+    def _was_mended(self) -> bool:
+        """Say whether a damaged log was changed in place since this was asked last: lost lines may be there again."""
+        ask = getattr(self.store, "look", None)
+        if not self.history.is_damaged or ask is None or inspect.iscoroutinefunction(ask):
+            return False
+        seen = int(self._position), str(ask(self.conversation))
+        before, self._seen = self._seen, seen
+        return before is not None and before[0] == seen[0] and before != seen
 
     def _news(self, history: History) -> tuple[History, Any]:
         """Return what was appended since the last read, and the history to fold it into.
@@ -203,6 +218,8 @@ class Log:
             if found.incarnation != before.incarnation:
                 place = history.position
                 raise StoreGone(conversation=self.conversation, after=place, found=int(found))
+            if history is self.history:
+                self._scan(self.conversation, self._position)  # Or it was replaced: store-gone.
             # All of them: where lines were lost, the places that seals name at the end are not those that are counted.
             history.become(records)
             if history is self.history:

@@ -75,3 +75,25 @@ def test_pieces_are_every_line_once(data, choose):
     assert [line.seq for piece in pieces for line in piece.lines] == list(range(1, len(rows) + 1))
     assert reader.taken == len(rows)
     assert reader.rest() == data[data.rfind(b"\n") + 1 :]
+
+
+@settings(max_examples=100, deadline=None)
+@given(logs(), st.data())
+def test_what_tells_a_place_is_the_same_from_wherever_it_is_read(data, choose):
+    """From any place before it; and it is another where a byte before it is."""
+    ended = data.rfind(b"\n") + 1
+    first = codec.Scanner(codec.first_chain("c"))
+    told, starts = {0: first.end}, [first]
+    scanner = first.onward()
+    for row in data[:ended].splitlines(keepends=True):
+        scanner.feed(row)
+        told[scanner.count] = scanner.end
+        starts.append(scanner.onward())
+    before, lines.CHUNK = lines.CHUNK, choose.draw(st.sampled_from([1, 100, 5_000]))
+    try:
+        start = choose.draw(st.sampled_from(starts))
+        place = choose.draw(st.integers(start.count, scanner.count))
+        assert lines.end_at(lines.BytesSource(data), start, place) == told[place]
+        assert lines.end_at(lines.BytesSource(data), start, scanner.count + 1) is None
+    finally:
+        lines.CHUNK = before
