@@ -364,7 +364,7 @@ class TurnBase:
 
     @property
     def _node(self) -> Node:
-        node = self._log.history.found(self._id)
+        node = dict.get(self._log.history.nodes, self._id)
         if node is not None and node.outcome is not None:
             return node
         history = self._history

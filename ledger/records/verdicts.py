@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -71,9 +71,9 @@ def each(found: Iterable[Found]) -> list[Line]:
         if isinstance(part, Line):
             lines.append(part)
             continue
-        bounds = pairwise(map(part.base.__add__, part.bounds))
-        lines += [
-            Line(start, after - 1, seq, "sealed", seq)
-            for seq, (start, after) in enumerate(bounds, part.seq)
-        ]
+        starts, ends = part.base.__add__, (part.base - 1).__add__
+        seqs = range(part.seq, part.last + 1)
+        sealed: repeat[Verdict] = repeat("sealed")
+        bounds = part.bounds
+        lines += map(Line, map(starts, bounds), map(ends, bounds[1:]), seqs, sealed, seqs)
     return lines
