@@ -36,6 +36,7 @@ from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.view import Making, Siblings, TurnLike, View
 from ledger.views import Diff, History, Lineage, Rule, drawing, rules
 from ledger.views import diff as diffs
+from ledger.views.history import without_collector
 from ledger.views.place import Cursor
 from ledger.views.rules import Chooser
 
@@ -73,11 +74,11 @@ class Conversation:
         """The turns from the first to where this view stands, in order."""
         history = self._log.read()
         at = self._view.cursor.resolve(history)
-        return [] if at is None else [self._turn(t) for t in history.branch(at)]
+        return [] if at is None else self._turns(history.branch(at))
 
     def all_turns(self) -> list[Turn]:
         """Return every turn of every branch, in log order."""
-        return [self._turn(t) for t in list(self._log.read().order)]
+        return self._turns(self._log.read().order)
 
     def turn(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> Turn:
         """Return one turn: by id, by a part of an id that only one has, or by ordinal (1 is first); or the
@@ -551,6 +552,11 @@ class Conversation:
 
     def _turn(self, turn: str) -> Turn:
         return Turn(self._log, self._view, turn)
+
+    def _turns(self, turns: Iterable[str]) -> list[Turn]:
+        named = list(turns)  # The history may grow meanwhile.
+        with without_collector(len(named)):
+            return [Turn(self._log, self._view, turn) for turn in named]
 
     def __repr__(self) -> str:
         history = self._log.read()

@@ -86,24 +86,14 @@ class TurnBase:
     @property
     def inputs(self) -> dict[str, Any]:
         """What was sent, by name."""
-        inputs: dict[str, Any] = self._log.raised(self._inputs)
+        inputs: dict[str, Any] = self._log.raised(self._node.inputs())
         return inputs
-
-    @property
-    def _inputs(self) -> dict[str, Any]:
-        """What was sent, as JSON has it."""
-        return self._node.inputs(f"turn {self._id}")
 
     @property
     def outputs(self) -> dict[str, Any]:
         """Every output by name; empty until it is done."""
-        outputs: dict[str, Any] = self._log.raised(self._outputs)
+        outputs: dict[str, Any] = self._log.raised(self._node.outputs())
         return outputs
-
-    @property
-    def _outputs(self) -> dict[str, Any]:
-        """Every output, as JSON has it."""
-        return self._node.outputs(f"turn {self._id}")
 
     @property
     def _attached(self) -> Callable[[Any], Any]:
@@ -131,7 +121,7 @@ class TurnBase:
         ended = self._node.ended
         if ended is not None and kinds.has(ended.value):
             return self._value(ended.value)
-        return self._outputs.get(self._log.history.answer_name(self._id))
+        return self._node.outputs().get(self._log.history.answer_name(self._id))
 
     @property
     def _returned(self) -> Any:
@@ -139,7 +129,7 @@ class TurnBase:
         program = self._own_program
         if program is None:
             return self.result
-        return program.returned(self._plain_answer, self._outputs, self._attached)
+        return program.returned(self._plain_answer, self._node.outputs(), self._attached)
 
     @property
     def _own_program(self) -> Program | None:
@@ -366,7 +356,7 @@ class TurnBase:
 
     def __repr__(self) -> str:
         state = self.state
-        asked = one_line(inputs_text(self._inputs), 40)
+        asked = one_line(inputs_text(self._node.inputs()), 40)
         answer = one_line(self.result, 50) if state == "done" else f"[{state}]"
         return f"<Turn {self.ordinal} {self._id[-8:]} {asked} -> {answer}>"
 
@@ -374,7 +364,7 @@ class TurnBase:
 
     @property
     def _node(self) -> Node:
-        node = self._log.history.found(self._id)
+        node = dict.get(self._log.history.nodes, self._id)
         if node is not None and node.outcome is not None:
             return node
         history = self._history

@@ -22,14 +22,16 @@ import binascii
 import functools
 import hashlib
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 
 from ledger.errors import RecordInvalid, RecordTooLarge
 from ledger.records import kinds, runs, times, values
+from ledger.records.verdicts import Found, Line, Stretch, Verdict, each
 
 _SEAL = re.compile(
     rb',"seq":([1-9][0-9]{0,15}),"ledger":\["([1-9][0-9]{0,8})/([1-9][0-9]{0,8})",'
@@ -39,8 +41,9 @@ _FROM_QUOTE = len('"') + 22 + len('"]}')
 _SEAL_START = b',"seq":'
 _BLANK = b" \t\r\v\f"
 _TRAILING = b" \t\r"
-_RUN = 256
+_RUN = 1024
 """How many lines are checked at once at most."""
+_SEQ = attrgetter("seq")
 _KIND = re.compile(r"[a-z][a-z0-9_]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 _ESCAPED = (
@@ -52,14 +55,6 @@ _ESCAPED = (
 _encoder = msgspec.json.Encoder()
 _struct_decoder: msgspec.json.Decoder[kinds.Recorded] = msgspec.json.Decoder(kinds.KnownKind)
 _plain_decoder = msgspec.json.Decoder()
-
-Verdict = Literal["sealed", "unsealed", "erased", "unprovable", "suspect", "void", "unreadable"]
-"""What a line is: `sealed` (its seal checks), `unsealed` (another writer's), `erased` (a tombstone),
-`unprovable` (its seal covers a tombstone), `suspect` (its seal, or the one covering it, does not
-check), `void` (of a batch that was never finished), `unreadable` (no record)."""
-
-HANDED_OUT = frozenset({"sealed", "unsealed", "erased", "unprovable"})
-"""The verdicts whose lines are read; the others keep their place and are `unreadable`."""
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -176,19 +171,6 @@ class Seal(msgspec.Struct, frozen=True, gc=False):
     """Offset in the line of the quote that opens the chain: what lies before it is covered."""
 
 
-class Line(msgspec.Struct, gc=False):
-    """One line of a log that is not blank: where it is, its place, and what it is."""
-
-    start: int
-    end: int
-    """Offset of its line feed (or of the end of the data, when that is missing)."""
-    seq: int
-    """Its place among the lines that are not blank; the first is 1."""
-    verdict: Verdict
-    written: int | None
-    """The place that its seal names; None: it has none."""
-
-
 def judged(line: Line, text: bytes) -> Verdict:
     """Return the verdict of a line, given its bytes: one that no seal vouches for and that is no record is
     `unreadable`. That is a tombstone, which has no salt, or a line whose seal covers one; scanning does not ask.
@@ -228,7 +210,7 @@ def is_blank(line: bytes) -> bool:
 class Scanner:
     """Reads a log line by line from a place where a sealed line ended, or from the start.
 
-    Feed it whole lines in order; take what is settled with `settled`. Lines are handed over in
+    Feed it whole lines in order; take what is settled with `take` or `settled`. Lines are handed over in
     order, each once; where later lines show that a verdict taken at the end was early (another
     writer's line turns out altered, a batch goes on), the same `Line` is corrected. Offsets are those
     of the file: the scanner counts what it was fed. It may start in the middle of a batch, after a
@@ -266,7 +248,7 @@ class Scanner:
         """The seal of the last of them. To be read only while there are any."""
         self._overtaken = False
         """Another writer's record stands where the batch should go on: void, if it is unaltered."""
-        self._waiting: list[Line] = []
+        self._waiting: list[Found] = []
         self._after = after
         self._may_be_mid_batch = count > 0
         self._unended = False
@@ -330,6 +312,10 @@ class Scanner:
         return True
 
     def settled(self, *, at_end: bool = False, in_flight: bool = False) -> list[Line]:
+        """Take the lines whose verdict is known, as `take` does, each by itself."""
+        return each(self.take(at_end=at_end, in_flight=in_flight))
+
+    def take(self, *, at_end: bool = False, in_flight: bool = False) -> list[Found]:
         """Take the lines whose verdict is known.
 
         Args: at_end: nothing follows for now: unsealed lines are handed out, and an unfinished
@@ -344,9 +330,9 @@ class Scanner:
         else:
             held = [line for line, _ in self._batch[:1]] + self._unsealed[:1]
         first_held = min((line.seq for line in held), default=self.count + 1)
-        first_waiting = self._waiting[0].seq if self._waiting else first_held
-        taken = self._waiting[: max(0, first_held - first_waiting)]
-        del self._waiting[: len(taken)]
+        many = bisect_left(self._waiting, first_held, key=_SEQ)
+        taken = self._waiting[:many]
+        del self._waiting[:many]
         return taken
 
     def onward(self) -> Scanner:
@@ -377,17 +363,18 @@ class Scanner:
         run = runs.run_of(data, starts, ends, self.chain, self.count, i, n)
         if run is None:
             return False
-        shift = (self.offset - bounds[0]).__add__
-        seqs = range(self.count + 1, self.count + len(bounds))
-        verdicts: repeat[Verdict] = repeat("sealed")
-        lines = list(map(Line, map(shift, starts), map(shift, ends), seqs, verdicts, seqs))
-        self._waiting += lines
         if run.first_open >= 0 or run.i == run.n:
             self._judge_batch(void=False)
             self._batch = []
-        if run.i < run.n:
-            self._batch += [(line, line.verdict) for line in lines[max(0, run.first_open) :]]
-        self.count, self.chain, self.offset = seqs[-1], run.chain, shift(bounds[-1])
+        seq, base = self.count + 1, self.offset - bounds[0]
+        many = max(0, run.first_open) if run.i < run.n else len(ends)
+        if many:
+            self._waiting.append(Stretch(seq, base, bounds[: many + 1]))
+        if many < len(ends):
+            opened = each([Stretch(seq + many, base, bounds[many:])])
+            self._waiting += opened
+            self._batch += [(line, line.verdict) for line in opened]
+        self.count, self.chain, self.offset = seq + len(ends) - 1, run.chain, base + bounds[-1]
         self._may_be_mid_batch = False
         self._last = Seal(self.count, run.i, run.n, "", run.chain, 0)
         return True
@@ -582,9 +569,8 @@ def decode_structs(
         return None
     if len(records) != count:
         return None
-    for place, record in enumerate(records, first_seq):
-        if record.seq != place:
-            return None
+    if list(map(_SEQ, records)) != list(range(first_seq, first_seq + count)):
+        return None
     return records
 
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from ledger.records import codec, erasing
+from ledger.records.verdicts import HANDED_OUT
 
 _ERASED = b'"erased":true'
 _MARKS = (_ERASED, b'"kind":"erased"')
@@ -101,7 +102,7 @@ def _good(data: bytes, conversation: str) -> set[tuple[int, int]]:
     scanner = codec.Scanner(codec.first_chain(conversation))
     scanner.feed(data[: data.rfind(b"\n") + 1])
     lines = scanner.settled(at_end=True)
-    return {(line.start, line.end) for line in lines if line.verdict in codec.HANDED_OUT}
+    return {(line.start, line.end) for line in lines if line.verdict in HANDED_OUT}
 
 
 # -- chains ----------------------------------------------------------------------------------------

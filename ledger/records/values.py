@@ -120,6 +120,12 @@ def references(value: Any) -> Iterator[str]:
 
 def has_references(value: Any) -> bool:
     """Say whether a value refers to a stored attachment."""
+    if type(value) is dict:
+        for inner in value.values():
+            if type(inner) in _CONTAINERS:
+                break
+        else:
+            return False  # What most are: a reference has an object within.
     stack = [value]
     while stack:
         item = stack.pop()

@@ -7,11 +7,13 @@ caller stands deep in its own stack, with the same error as for a line that is t
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ledger import stack
 from ledger.records import codec, kinds
 from ledger.records.undecoded import Lines, Part
+from ledger.records.verdicts import HANDED_OUT, Found, Line, Stretch
 from ledger.stores.base import Incarnation, Records, Scanned
 
 shallow, with_room = stack.shallow, stack.with_room
@@ -24,7 +26,10 @@ class Settled(Protocol):
     """Lines with their verdicts, and their bytes."""
 
     @property
-    def lines(self) -> list[codec.Line]: ...
+    def found(self) -> Sequence[Found]: ...
+
+    @property
+    def lines(self) -> list[Line]: ...
 
     @property
     def data(self) -> bytes: ...
@@ -39,7 +44,7 @@ def plain(piece: Settled, after: int) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = []
     for line in _beyond(piece.lines, after):
         record = None
-        if line.verdict in codec.HANDED_OUT:
+        if line.verdict in HANDED_OUT:
             record = codec.decode_plain(data[line.start - base : line.end - base])
         if record is None:
             record = {"kind": "unreadable"}
@@ -56,7 +61,7 @@ def structs(piece: Settled, after: int) -> list[kinds.Recorded]:
     for first in range(0, len(lines), _RUN):
         run = lines[first : first + _RUN]
         together = None
-        if {line.verdict for line in run} <= codec.HANDED_OUT:
+        if {line.verdict for line in run} <= HANDED_OUT:
             together = codec.decode_structs(
                 data[run[0].start - base : run[-1].end - base], run[0].seq, len(run)
             )
@@ -68,22 +73,34 @@ def structs(piece: Settled, after: int) -> list[kinds.Recorded]:
 
 def undecoded(piece: Settled, after: int) -> list[Part]:
     """Return the records of lines beyond a place as the lines they are, where all are as most are; else as Structs."""
-    lines = _beyond(piece.lines, after)
-    if not lines:
-        return []
-    base, data = piece.base, piece.data
-    starts = [
-        line.start - base for line in lines if line.verdict == "sealed" and line.written == line.seq
+    good = _good(piece, after)
+    if not good:
+        records = structs(piece, after)
+        return [records] if records else []
+    data, base = piece.data, piece.base
+    start, end = good[0].start - base, good[-1].end + 1 - base
+    if end - start < len(data):  # What is not handed out is not kept.
+        data, base = data[start:end], base + start
+    return [
+        Lines(data, array("Q", map((part.base - base).__add__, part.bounds)), part.seq)
+        for part in good
     ]
-    ends = [line.end + 1 - base for line in lines]
-    whole = len(starts) == len(lines) and starts[1:] == ends[:-1] and ends[-1] <= len(data)
-    if not whole:  # Others' lines, blank ones, one without its line feed.
-        return [structs(piece, after)]
-    start = starts[0]
-    if ends[-1] - start < len(data):  # What is not handed out is not kept.
-        data = data[start : ends[-1]]
-    bounds = array("Q", [bound - start for bound in (*starts, ends[-1])])
-    return [Lines(data, bounds, lines[0].seq)]
+
+
+def _good(piece: Settled, after: int) -> list[Stretch]:
+    """Return the lines beyond a place as stretches; nothing where there is none, or not all are as most are."""
+    stretches = [part for part in piece.found if isinstance(part, Stretch)]
+    if len(stretches) == len(piece.found) and (not stretches or stretches[0].seq > after):
+        return stretches
+    lines = _beyond(piece.lines, after)
+    starts = [line.start for line in lines if line.verdict == "sealed" and line.written == line.seq]
+    ends = [line.end + 1 for line in lines]
+    # Others' lines, blank ones, one without its line feed.
+    if not lines or len(starts) < len(lines) or starts[1:] != ends[:-1]:
+        return []
+    if ends[-1] > piece.base + len(piece.data):
+        return []
+    return [Stretch(lines[0].seq, 0, [*starts, ends[-1]])]
 
 
 def scanned(parts: Records[Part]) -> Scanned:
@@ -91,13 +108,13 @@ def scanned(parts: Records[Part]) -> Scanned:
     return Scanned(parts, parts.position, shallow)
 
 
-def _struct(line: codec.Line, data: bytes, base: int) -> kinds.Recorded:
-    if line.verdict not in codec.HANDED_OUT:
+def _struct(line: Line, data: bytes, base: int) -> kinds.Recorded:
+    if line.verdict not in HANDED_OUT:
         return kinds.Unreadable(seq=line.seq)
     return codec.decode_struct(data[line.start - base : line.end - base], line.seq)
 
 
-def _beyond(lines: list[codec.Line], after: int) -> list[codec.Line]:
+def _beyond(lines: list[Line], after: int) -> list[Line]:
     if not lines or lines[0].seq > after:
         return lines
     return lines[after - lines[0].seq + 1 :]

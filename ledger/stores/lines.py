@@ -12,12 +12,13 @@ counts for certain before it refuses anybody on the ground of such a number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from ledger.records import codec, runs
+from ledger.records.verdicts import Found, Line, each
 from ledger.stores import handout
 from ledger.stores.base import Incarnation, Position
 from ledger.stores.files import Descriptor, Files, named
@@ -90,12 +91,17 @@ class FileSource:
 class Piece(NamedTuple):
     """Lines whose verdict is settled, and the bytes they lie in."""
 
-    lines: list[codec.Line]
+    found: Sequence[Found]
     data: bytes
     base: int
     """Offset in the log of the first byte of `data`."""
 
-    def text(self, line: codec.Line) -> bytes:
+    @property
+    def lines(self) -> list[Line]:
+        """The lines, each by itself."""
+        return each(self.found)
+
+    def text(self, line: Line) -> bytes:
         """Return the bytes of a line, without its line feed."""
         return self.data[line.start - self.base : line.end - self.base]
 
@@ -130,7 +136,7 @@ class Reader:
                 length *= 2
                 continue
             self.scanner.feed(chunk, end)
-            yield from self._taken(self.scanner.settled(), offset, chunk, end)
+            yield from self._taken(self.scanner.take(), offset, chunk, end)
             length = max(CHUNK, len(self._held))
 
     def rest(self) -> bytes:
@@ -157,29 +163,27 @@ class Reader:
 
     def finish(self, *, in_flight: bool) -> Piece:
         """Settle the lines still open. Args: in_flight: an unfinished batch may be being written."""
-        lines = self.scanner.settled(at_end=True, in_flight=in_flight)
-        piece = Piece(lines, self._held, self.taken_to)
-        self._hold(lines, self.taken_to, self._held, len(self._held))
+        found = self.scanner.take(at_end=True, in_flight=in_flight)
+        piece = Piece(found, self._held, self.taken_to)
+        self._hold(found, self.taken_to, self._held, len(self._held))
         return piece
 
-    def _taken(
-        self, lines: list[codec.Line], offset: int, data: bytes, end: int
-    ) -> Iterator[Piece]:
+    def _taken(self, found: list[Found], offset: int, data: bytes, end: int) -> Iterator[Piece]:
         """Hand out lines that are settled now that a chunk was read: of those that were held, then of its own."""
         self._look_at(data, end)
-        own = next((k for k, line in enumerate(lines) if line.start >= offset), len(lines))
-        pieces = [Piece(lines[:own], self._held, self.taken_to)] if own else []
-        if lines[own:]:
-            pieces.append(Piece(lines[own:], data, offset))
-            self._hold(lines, offset, data, end)
+        own = next((k for k, part in enumerate(found) if part.start >= offset), len(found))
+        pieces = [Piece(found[:own], self._held, self.taken_to)] if own else []
+        if found[own:]:
+            pieces.append(Piece(found[own:], data, offset))
+            self._hold(found, offset, data, end)
         else:
-            self._hold(lines, self.taken_to, self._held + data[:end], len(self._held) + end)
+            self._hold(found, self.taken_to, self._held + data[:end], len(self._held) + end)
         yield from pieces
 
-    def _hold(self, taken: list[codec.Line], offset: int, data: bytes, end: int) -> None:
+    def _hold(self, taken: list[Found], offset: int, data: bytes, end: int) -> None:
         """Hold the bytes behind the lines that were taken; `data` up to `end` lies at `offset`."""
         if taken:
-            self.taken, self.taken_to = taken[-1].seq, taken[-1].end + 1
+            self.taken, self.taken_to = taken[-1].last, taken[-1].end + 1
         if self.taken == self.scanner.count:
             self.taken_to = self.scanner.offset
         self._held = data[self.taken_to - offset : end]

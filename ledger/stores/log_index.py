@@ -123,6 +123,10 @@ class Index:
         """Return the nearest turn on the branches of two turns that are there; nothing: there is none."""
         return self._answer(partial(self._meeting, a, b))
 
+    def depth(self, turn: str) -> int | None:
+        """Return how many turns stand above one that is there."""
+        return self._answer(lambda: self.row(self.ordinal(turn)).depth)
+
     # -- for who adds to it
 
     def ordinal(self, turn: str) -> int:

@@ -13,6 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from ledger.errors import StoreCorrupt, StoreGone
 from ledger.records import codec, kinds
+from ledger.records.verdicts import Line
 from ledger.stores import handout, lines, locks, plans
 from ledger.stores.base import Position, Records, agrees
 from ledger.stores.files import Descriptor, Files
@@ -254,11 +255,12 @@ class _Pass(Generic[T]):
 
     def _take(self, piece: lines.Piece) -> None:
         self.records += self._decode(piece, self._after)
-        verdicts = {line.verdict for line in piece.lines}
+        lines = [part for part in piece.found if isinstance(part, Line)]
+        verdicts = {line.verdict for line in lines}
         self.unsealed = self.unsealed or "unsealed" in verdicts
         if _DAMAGED.isdisjoint(verdicts):
             return
-        for line in piece.lines:
+        for line in lines:
             damaged = line.verdict in _DAMAGED and line.seq > self._after
             if damaged and len(self.doubts) < _DOUBTS:
                 self.doubts.append(_Doubt(line.seq, line.start, piece.text(line)))

@@ -12,6 +12,7 @@ import msgspec
 
 from ledger.errors import AttachmentMissing, LedgerError
 from ledger.records import codec, erasing
+from ledger.records.verdicts import HANDED_OUT, Line, Verdict
 from ledger.stores import lines
 from ledger.stores.blobs import Blobs
 
@@ -19,7 +20,7 @@ _CHUNK = 1 << 20
 LISTED = 1000
 """How many findings a report lists; it counts all."""
 
-What = codec.Verdict | Literal["misplaced"]
+What = Verdict | Literal["misplaced"]
 """A verdict, or `misplaced`: a good line whose `seq` is not its place (lines were removed, doubled or
 moved)."""
 
@@ -125,7 +126,7 @@ def _judge(report: Report, named: dict[str, None], piece: lines.Piece) -> None:
         written = line.written
         text = piece.text(line)
         verdict = codec.judged(line, text)
-        if verdict in codec.HANDED_OUT:
+        if verdict in HANDED_OUT:
             named.update(dict.fromkeys(erasing.attachments(text)))
         report.counts[verdict] = report.counts.get(verdict, 0) + 1
         if verdict != "sealed":
@@ -135,7 +136,7 @@ def _judge(report: Report, named: dict[str, None], piece: lines.Piece) -> None:
             _list(report, "misplaced", line, written)
 
 
-def _list(report: Report, what: What, line: codec.Line, written: int | None) -> None:
+def _list(report: Report, what: What, line: Line, written: int | None) -> None:
     report.findings_total += 1
     if len(report.findings) < LISTED:
         report.findings.append(Finding(what, line.seq, line.start, line.end - line.start, written))

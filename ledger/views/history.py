@@ -33,13 +33,16 @@ Fold = Callable[[Any, Any, int, Kept], None]
 
 
 _MANY = 4096
-"""From so many records on the garbage collector waits until they are folded."""
+"""From so many on the garbage collector waits until they are made."""
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
-    """Have the garbage collector wait: it would look again and again at what grows and holds no garbage."""
-    if not gc.isenabled():
+def without_collector(count: int) -> Iterator[None]:
+    """Have the garbage collector wait: it would look again and again at what grows and holds no garbage.
+
+    Args: count: how many objects will be made, about; for few it does not wait.
+    """
+    if count < _MANY or not gc.isenabled():
         yield
         return
     gc.disable()
@@ -70,10 +73,8 @@ class History(Tree):
         """Fold the records that follow, in place. Returns: itself."""
         if not isinstance(more, Undecoded):
             self._extend([(more, None)])
-        elif len(more) < _MANY:
-            self._extend(more.runs())
         else:
-            with _without_collector():
+            with without_collector(len(more)):
                 self._extend(more.runs())
         return self
 
@@ -106,7 +107,7 @@ class History(Tree):
     @property
     def turns(self) -> list[str]:
         """The branch of the head, the first turn first."""
-        return branches.branch(self, self.head) if self.head is not None else []
+        return self.branch(self.head) if self.head is not None else []
 
     def branch(self, turn: str) -> list[str]:
         """Return the turns from the first to this one, following parents."""

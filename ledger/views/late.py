@@ -85,6 +85,10 @@ class Index(Protocol):
         """Return the nearest turn on the branches of two turns that are there; nothing: there is none."""
         ...
 
+    def depth(self, turn: str) -> int | None:
+        """Return how many turns stand above one that is there."""
+        ...
+
 
 class LateHistory(History):
     """A history known from a place on. It becomes a `History` when it is asked for what stands before.
@@ -190,6 +194,19 @@ class LateHistory(History):
                 if found is not None:
                     return found[0] if found else None
             return History.request(self, request_id)
+
+    def branch(self, turn: str) -> list[str]:
+        """Return the turns from the first to this one. Of a long branch all is read at once, which is quicker."""
+        with self.lock():
+            node = self.node(turn)
+            while self.is_late and node.seq > self.before and node.parent is not None:
+                node = self.nodes[node.parent]
+            if self.is_late and node.seq <= self.before:
+                name = node.id
+                depth = LateHistory._asked(self, lambda index: index.depth(name))
+                if depth is None or depth > self._left:
+                    complete(self)
+            return History.branch(self, turn)
 
     def has_program(self, version: str) -> bool:
         """Say whether a program's record stands in the log: it does before each turn that was made by it."""
@@ -436,7 +453,8 @@ class LateNode(Node):
     __slots__ = ()
 
     def __init__(self, record: kinds.Turn, seq: int, kept: Kept, history: LateHistory) -> None:
-        self._begin(record, seq, kept)
+        super().__init__(record, seq, kept, 0, None)
+        del self.ordinal, self.parent, self.depth, self.versions
         self.history = history
         parent = history.found(record.parent) if record.parent is not None else None
         if record.parent is None or (parent is not None and parent.seq < seq):

@@ -92,30 +92,7 @@ class Node:
     def __init__(
         self, record: kinds.Turn, seq: int, kept: Kept, ordinal: int, parent: Node | None
     ) -> None:
-        self._begin(record, seq, kept)
-        self.ordinal = ordinal
-        """1, 2, 3 in log order."""
-        self.parent: str | None = None
-        """None: a root; also when the parent that it names is not a turn that stands before it."""
-        self.depth = 0
-        self.versions: frozenset[str] | None = None
-        """The programs of its branch, itself included; shared with the parent when the same. None:
-        so many that a set at every turn would cost too much: the branch has to be asked."""
-        if parent is None:
-            self.versions = frozenset((self.program,))
-            return
-        # What is equal is kept once: many turns are on a line, and made by one program.
-        self.parent = parent.id
-        self.depth = parent.depth + 1
-        if self.depth == parent.ordinal:
-            self.depth = parent.ordinal
-        if parent.program == self.program:
-            self.program, self.versions = parent.program, parent.versions
-        else:
-            self.versions = _and(parent.versions, self.program)
-
-    def _begin(self, record: kinds.Turn, seq: int, kept: Kept) -> None:
-        """Set what its first record says, and nothing yet of what follows. Args: kept: that record, or its lines."""
+        """Args: record: its first. kept: that record, or its lines."""
         self.id = record.turn
         self._record = kept
         self._ended: Kept | None = None
@@ -123,7 +100,6 @@ class Node:
         """The place of the record of its end; 0: it has not ended."""
         self.seq = seq
         """The place of its `turn` record in the log."""
-        self.program = record.program
         self.outcome: kinds.Outcome | None = None
         """The state in which it ended; None: it has not."""
         self.erased = record.erased
@@ -133,6 +109,24 @@ class Node:
         self._children: list[str] | str | None = None
         """No list is made for the many turns with one or none."""
         self._during = NOTHING
+        self.ordinal = ordinal
+        """1, 2, 3 in log order."""
+        self.parent: str | None
+        """None: a root; also when the parent that it names is not a turn that stands before it."""
+        self.versions: frozenset[str] | None
+        """The programs of its branch, itself included; shared with the parent when the same. None:
+        so many that a set at every turn would cost too much: the branch has to be asked."""
+        if parent is None:
+            self.parent, self.depth = None, 0
+            self.program, self.versions = record.program, frozenset((record.program,))
+            return
+        # What is equal is kept once: many turns are on a line, and made by one program.
+        self.parent, depth = parent.id, parent.depth + 1
+        self.depth = depth if depth != parent.ordinal else parent.ordinal
+        if parent.program == record.program:
+            self.program, self.versions = parent.program, parent.versions
+        else:
+            self.program, self.versions = record.program, _and(parent.versions, record.program)
 
     def end(self, record: kinds.Ended, seq: int, kept: Kept) -> None:
         """Set how it ended. Args: kept: that record, or the lines that it stands in."""
@@ -158,16 +152,13 @@ class Node:
             ended = self._ended = ended.again(self.ended_seq)
         return cast(kinds.Ended, ended)
 
-    def inputs(self, where: str = "inputs") -> dict[str, Any]:
-        """Return what was sent, by name, as fresh values; empty when it is no object.
+    def inputs(self) -> dict[str, Any]:
+        """Return what was sent, by name, as fresh values; empty when it is no object. Raises: store-corrupt."""
+        return kinds.mapping(self._inputs, self.seq, "inputs")
 
-        Args: where: what an error calls it. Raises: store-corrupt.
-        """
-        return kinds.mapping(self._inputs, self.seq, where)
-
-    def outputs(self, where: str = "outputs") -> dict[str, Any]:
-        """Return what came out, by name, as fresh values; empty when there is nothing. Args, Raises: as `inputs`."""
-        return kinds.mapping(self._outputs, self.ended_seq, where)
+    def outputs(self) -> dict[str, Any]:
+        """Return what came out, by name, as fresh values; empty when there is nothing. Raises: store-corrupt."""
+        return kinds.mapping(self._outputs, self.ended_seq, "outputs")
 
     @property
     def children(self) -> Sequence[str]:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.records import codec
+from ledger.records.verdicts import Line
 from tests.records import oracle
 
 AT = "2026-01-01T00:00:00.000000Z"
@@ -91,7 +92,7 @@ def joined(lines: list[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
-def scanned(data: bytes, **given_flags: Any) -> list[codec.Line]:
+def scanned(data: bytes, **given_flags: Any) -> list[Line]:
     """The lines of a whole log at its end."""
     scanner = codec.Scanner(codec.first_chain("c"), **given_flags)
     scanner.feed(data)
@@ -103,7 +104,7 @@ def verdicts(data: bytes, **given_flags: Any) -> list[str]:
     return [line.verdict for line in scanned(data, **given_flags)]
 
 
-def key(line: codec.Line) -> tuple[int, int, int, str]:
+def key(line: Line) -> tuple[int, int, int, str]:
     """A line in a form that compares with the twin's."""
     return line.start, line.end, line.seq, line.verdict
 
@@ -190,8 +191,8 @@ def test_verdicts_are_those_of_the_contract(data: bytes, erasing: bool) -> None:
 def test_pieces_give_what_the_whole_gives(data: bytes, draws: st.DataObject) -> None:
     """Feeding line by line, asking in between in every way, ends in the same lines and verdicts."""
     scanner = codec.Scanner(codec.first_chain("c"))
-    taken: list[codec.Line] = []
-    promised: list[tuple[codec.Line, str]] = []
+    taken: list[Line] = []
+    promised: list[tuple[Line, str]] = []
     for line in data.split(b"\n")[:-1]:
         scanner.feed(line + b"\n")
         ask = draws.draw(st.sampled_from(["no", "known", "end", "flight", "both"]))
@@ -240,12 +241,12 @@ def test_start_inside_a_batch_takes_the_lines_before_as_there() -> None:
         assert [line.verdict for line in tail.settled(at_end=True)] == ["void"]
 
 
-def seal_of(line: codec.Line, data: bytes) -> codec.Seal | None:
+def seal_of(line: Line, data: bytes) -> codec.Seal | None:
     """The seal of a line."""
     return codec.find_seal(data[line.start : line.end])
 
 
-def starts_well(whole: list[codec.Line], place: int, data: bytes) -> bool:
+def starts_well(whole: list[Line], place: int, data: bytes) -> bool:
     """Whether a reader may begin after this line: its batch stands there from its first line on."""
     while True:
         line = whole[place]

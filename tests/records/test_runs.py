@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.records import codec, runs
+from ledger.records.verdicts import Stretch, each
 from tests.records import oracle
 from tests.records.test_codec_scan import (
     FOREIGN,
@@ -46,6 +47,19 @@ def test_a_run_goes_on_with_an_open_batch() -> None:
 
     assert going_on(2, 5) == runs.Run(writer.log.chain.encode(), 5, 5, -1)
     assert going_on(1, 5) is going_on(2, 6) is going_on(5, 5) is None
+
+
+def test_good_lines_are_taken_as_one() -> None:
+    """But for those of a batch that may go on: what they are may change yet."""
+    writer = Writer().ours(2).ours(3).ours(4, 2)
+    scanner = codec.Scanner(codec.first_chain("c"))
+    scanner.feed(writer.log.data)
+    (good,) = scanner.take()
+
+    assert isinstance(good, Stretch)
+    assert (good.seq, good.last) == (1, 5)
+    assert each([good]) == scanned(joined(writer.lines[:5]))
+    assert [line.verdict for line in each(scanner.take(at_end=True))] == ["void", "void"]
 
 
 def test_each_byte_of_a_run_counts() -> None:

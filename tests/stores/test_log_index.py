@@ -232,6 +232,7 @@ def test_what_an_index_finds_needs_no_reading(folder):
     assert history.node("t3").done
     assert history.children("t3") == ["t4"]
     assert history.latest("t27") == "t29"
+    assert history.branch("t3") == ["t0", "t1", "t2", "t3"]
     assert history.merge_base("t2", "t29") == "t2"
     assert history.request("nobody's") is None
     assert "nobody" not in history
@@ -247,6 +248,16 @@ def test_who_asks_far_and_wide_reads_the_whole(folder):
     history._left = 5
     assert history.turns == [f"t{number}" for number in range(30)]
     assert store.whole == 1
+
+
+def test_a_long_branch_is_not_walked_by_an_index(folder):
+    """How long it is, is asked first."""
+    store = Reads(folder, calls=support.Unflushed())
+    history = Log(store, "c").read()
+    history._left = before = 20
+    assert history.turns == [f"t{number}" for number in range(30)]
+    assert store.whole == 1
+    assert before - history._left == 3  # Where the head is, its turn, and that.
 
 
 def test_an_index_that_is_damaged_is_made_anew(folder):

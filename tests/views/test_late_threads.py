@@ -89,6 +89,10 @@ class Whole:
         found = self.history.merge_base(a, b)
         return [] if found is None else [found]
 
+    def depth(self, turn):
+        """Return how many turns stand above one."""
+        return self.history.node(turn).depth
+
 
 INDEX = Whole()
 
