@@ -158,20 +158,20 @@ class Tree:
         )
 
     def _source(self, way: list[_Kept], user: Node | None, cut: str | None) -> dict[str, Any]:
-        nodes = [kept.node for kept in way]
-        first, last = nodes[0], nodes[-1]
-        context = [node.id for kept in way for node in _aside_nodes(kept)]
-        source: dict[str, Any] = {
-            "format": self._format,
-            "conversation": self._conversation,
-            "records": [node.id for node in nodes],
+        first, last = way[0].node, way[-1].node
+        told = {
             "prompt": user.id if user else None,
-            "context": context or None,
+            "context": [node.id for kept in way for node in _aside_nodes(kept)] or None,
             "created": _time(first.created),
             "updated": _time(last.updated or last.created),
             "cut": cut,
         }
-        return {key: value for key, value in source.items() if value is not None}
+        return {
+            "format": self._format,
+            "conversation": self._conversation,
+            "records": [kept.node.id for kept in way],
+            **{key: value for key, value in told.items() if value is not None},
+        }
 
 
 # -- what is kept ----------------------------------------------------------------------------------
@@ -235,6 +235,8 @@ def _oldest(siblings: list[_Kept]) -> _Kept:
     Time, because lists of children may be absent in one export and there in the next, and the order
     of the records may be any; it says here who was first, never what follows what.
     """
+    if len(siblings) == 1:
+        return siblings[0]
     moments = [kept.node.created for kept in siblings]
     known = [moment for moment in moments if moment is not None]
     if len(known) < len(siblings):
