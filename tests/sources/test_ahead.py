@@ -79,6 +79,71 @@ def test_a_large_one_is_done_by_the_caller_alone():
     assert found[1] == (True, threading.current_thread())
 
 
+class Clock:
+    """Clocks that stand still, but for what a job says."""
+
+    def __init__(self) -> None:
+        self.now = self.worked = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    monotonic = perf_counter
+
+    def thread_time(self) -> float:
+        return self.worked
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    """The clocks that are asked how long a job took."""
+    found = Clock()
+    monkeypatch.setattr(ahead, "time", found)
+    return found
+
+
+def by_the_caller(clock: Clock, count: int, *, waits: bool) -> list[int]:
+    """Do jobs that work for 1 s, and wait for 1 or 1.5 s. Returns: which were done by the caller."""
+    caller = threading.current_thread()
+
+    def job() -> bool:
+        mine = threading.current_thread() is caller
+        if mine:
+            clock.worked += 1.0
+            clock.now += 2.5 if waits else 2.0
+        return mine
+
+    found = in_order(Job(str(number), 1, job) for number in range(count))
+    return [number for number, mine in enumerate(found) if mine]
+
+
+def test_jobs_that_wait_for_less_than_they_work_are_done_by_the_caller(clock):
+    """Some are done in threads at first; then one is timed, and the others are done as it was."""
+    first = ahead.AT_FIRST
+
+    assert by_the_caller(clock, first + 20, waits=False) == list(range(first, first + 20))
+
+
+def test_jobs_that_wait_for_longer_than_they_work_are_done_in_threads(clock):
+    """One is timed now and then, each time after twice as many, up to some number."""
+    timed, at, pause = [], ahead.AT_FIRST, ahead.AT_FIRST
+    while pause < 4 * ahead.AT_LAST:
+        timed.append(at)
+        at += 1 + min(pause, ahead.AT_LAST)
+        pause *= 2
+
+    assert by_the_caller(clock, at, waits=True) == timed
+
+
+def test_what_was_begun_is_over_when_a_job_is_timed(clock):
+    """It waits for the disk alone, not for others that work."""
+    done: list[int] = []
+    jobs = [Job(str(number), 1, partial(noted, done, number)) for number in range(ahead.AT_FIRST)]
+    timed = Job("timed", 1, lambda: len(done))
+
+    assert list(in_order([*jobs, timed]))[-1] == ahead.AT_FIRST
+
+
 def test_two_of_one_name_are_done_one_after_the_other():
     """The second begins when the first is over."""
     done: list[int] = []
