@@ -27,6 +27,8 @@ AT_FIRST = 8
 """How many jobs are done in threads before one is timed; twice as many each time that it waited for long."""
 AT_LAST = 512
 """How many at most."""
+SPARE_S = 0.05
+"""For how much longer a job may wait, at most, if those before it waited for less than they worked."""
 LAST_S = 5.0
 """How long who breaks off, or is interrupted, waits for what is under way."""
 
@@ -87,6 +89,8 @@ class _Trial(Generic[T]):
     def __init__(self) -> None:
         self._pause = self._left = AT_FIRST
         """How many jobs are done in threads between two that are timed, and how many of them are left."""
+        self._spare_s = 0.0
+        """For how much less than they worked the last ones waited."""
 
     def is_due(self) -> bool:
         """Say whether the next job is to be done alone, and timed."""
@@ -94,13 +98,15 @@ class _Trial(Generic[T]):
         return self._left < 0
 
     def of(self, work: Callable[[], T]) -> T:
-        """Do a job; if it waited for longer than it worked, some that follow are done in threads."""
+        """Do a job; if such jobs wait for longer than they work, some that follow are done in threads."""
         begun, worked = time.perf_counter(), time.thread_time()
         value = work()
         worked = time.thread_time() - worked
-        if time.perf_counter() - begun > 2 * worked:
-            self._left = self._pause
-            self._pause = min(2 * self._pause, AT_LAST)
+        waited = time.perf_counter() - begun - worked
+        self._spare_s = min(SPARE_S, self._spare_s + worked - waited)
+        if self._spare_s < 0:
+            self._spare_s = 0.0
+            self._left, self._pause = self._pause, min(2 * self._pause, AT_LAST)
         else:
             self._pause = AT_FIRST
         return value

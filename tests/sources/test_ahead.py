@@ -1,6 +1,7 @@
 """What is written while the next is read: in order, few at once, and nothing left under way."""
 
 import threading
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -102,18 +103,18 @@ def clock(monkeypatch) -> Clock:
     return found
 
 
-def by_the_caller(clock: Clock, count: int, *, waits: bool) -> list[int]:
-    """Do jobs that work for 1 s, and wait for 1 or 1.5 s. Returns: which were done by the caller."""
+def by_the_caller(clock: Clock, waits_s: Sequence[float]) -> list[int]:
+    """Do jobs that work for 1 s, and wait for some time. Returns: which were done by the caller."""
     caller = threading.current_thread()
 
-    def job() -> bool:
+    def job(wait_s: float) -> bool:
         mine = threading.current_thread() is caller
         if mine:
             clock.worked += 1.0
-            clock.now += 2.5 if waits else 2.0
+            clock.now += 1.0 + wait_s
         return mine
 
-    found = in_order(Job(str(number), 1, job) for number in range(count))
+    found = in_order(Job(str(n), 1, partial(job, wait_s)) for n, wait_s in enumerate(waits_s))
     return [number for number, mine in enumerate(found) if mine]
 
 
@@ -121,7 +122,17 @@ def test_jobs_that_wait_for_less_than_they_work_are_done_by_the_caller(clock):
     """Some are done in threads at first; then one is timed, and the others are done as it was."""
     first = ahead.AT_FIRST
 
-    assert by_the_caller(clock, first + 20, waits=False) == list(range(first, first + 20))
+    assert by_the_caller(clock, [0.5] * (first + 20)) == list(range(first, first + 20))
+
+
+def test_one_job_that_waits_for_longer_changes_little(clock):
+    """It uses up what was spared; only the second has some that follow done in threads."""
+    first = ahead.AT_FIRST
+    longer = 1.0 + ahead.SPARE_S * 0.75
+    waits_s = [0.5] * (first + 3) + [longer] + [0.5] * 3 + [longer, longer] + [0.5] * 20
+    timed = [*range(first, first + 9), *range(2 * first + 9, first + 29)]
+
+    assert by_the_caller(clock, waits_s) == timed
 
 
 def test_jobs_that_wait_for_longer_than_they_work_are_done_in_threads(clock):
@@ -132,7 +143,7 @@ def test_jobs_that_wait_for_longer_than_they_work_are_done_in_threads(clock):
         at += 1 + min(pause, ahead.AT_LAST)
         pause *= 2
 
-    assert by_the_caller(clock, at, waits=True) == timed
+    assert by_the_caller(clock, [1.5] * at) == timed
 
 
 def test_what_was_begun_is_over_when_a_job_is_timed(clock):
