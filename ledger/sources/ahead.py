@@ -4,9 +4,9 @@ A few jobs are under way at once, in threads; what came of them is handed out in
 they hold: so few, and so much of the source. A large one is done by the caller, alone: a thread would have
 memory of its own for it.
 
-Where the disk answers at once the caller does all of them. Python does one thing at a time, and threads that
-take turns at every call of the system cost a third more than they save. So now and then a job is done by the
-caller and timed: as long as they wait for less than they work, so are those that follow.
+Where the disk answers at once the caller does all of them: Python does one thing at a time, and threads that
+change places at each call of the system cost more than they save. So now and then a job is done by the caller,
+and timed; as long as such jobs wait for less than they work, so are those that follow.
 """
 
 from __future__ import annotations
