@@ -6,7 +6,7 @@ memory of its own for it.
 
 Where the disk answers at once the caller does all of them: Python does one thing at a time, and threads that
 change places at each call of the system cost more than they save. So now and then a job is done by the caller,
-and timed; as long as such jobs wait for less than they work, so are those that follow.
+and timed; as long as such jobs wait for little beside what they work, so are those that follow.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ AT_FIRST = 8
 """How many jobs are done in threads before one is timed; twice as many each time that it waited for long."""
 AT_LAST = 512
 """How many at most."""
+LITTLE = 0.5
+"""For how much of the time that jobs work they may wait, and are done by the caller still."""
 SPARE_S = 0.05
-"""For how much longer a job may wait, at most, if those before it waited for less than they worked."""
+"""For how much longer one may wait, at most, if those before it waited for less."""
 LAST_S = 5.0
 """How long who breaks off, or is interrupted, waits for what is under way."""
 
@@ -90,7 +92,7 @@ class _Trial(Generic[T]):
         self._pause = self._left = AT_FIRST
         """How many jobs are done in threads between two that are timed, and how many of them are left."""
         self._spare_s = 0.0
-        """For how much less than they worked the last ones waited."""
+        """For how much less than they might the last ones waited."""
 
     def is_due(self) -> bool:
         """Say whether the next job is to be done alone, and timed."""
@@ -98,12 +100,12 @@ class _Trial(Generic[T]):
         return self._left < 0
 
     def of(self, work: Callable[[], T]) -> T:
-        """Do a job; if such jobs wait for longer than they work, some that follow are done in threads."""
+        """Do a job; if such jobs wait for too long, some that follow are done in threads."""
         begun, worked = time.perf_counter(), time.thread_time()
         value = work()
         worked = time.thread_time() - worked
         waited = time.perf_counter() - begun - worked
-        self._spare_s = min(SPARE_S, self._spare_s + worked - waited)
+        self._spare_s = min(SPARE_S, self._spare_s + LITTLE * worked - waited)
         if self._spare_s < 0:
             self._spare_s = 0.0
             self._left, self._pause = self._pause, min(2 * self._pause, AT_LAST)

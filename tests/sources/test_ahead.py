@@ -103,6 +103,10 @@ def clock(monkeypatch) -> Clock:
     return found
 
 
+LESS, MORE = ahead.LITTLE - 0.25, ahead.LITTLE + 0.25
+"""For how long jobs may wait that work for 1 s, and for how long not."""
+
+
 def by_the_caller(clock: Clock, waits_s: Sequence[float]) -> list[int]:
     """Do jobs that work for 1 s, and wait for some time. Returns: which were done by the caller."""
     caller = threading.current_thread()
@@ -118,24 +122,24 @@ def by_the_caller(clock: Clock, waits_s: Sequence[float]) -> list[int]:
     return [number for number, mine in enumerate(found) if mine]
 
 
-def test_jobs_that_wait_for_less_than_they_work_are_done_by_the_caller(clock):
+def test_jobs_that_wait_for_little_are_done_by_the_caller(clock):
     """Some are done in threads at first; then one is timed, and the others are done as it was."""
     first = ahead.AT_FIRST
 
-    assert by_the_caller(clock, [0.5] * (first + 20)) == list(range(first, first + 20))
+    assert by_the_caller(clock, [LESS] * (first + 20)) == list(range(first, first + 20))
 
 
 def test_one_job_that_waits_for_longer_changes_little(clock):
     """It uses up what was spared; only the second has some that follow done in threads."""
     first = ahead.AT_FIRST
-    longer = 1.0 + ahead.SPARE_S * 0.75
-    waits_s = [0.5] * (first + 3) + [longer] + [0.5] * 3 + [longer, longer] + [0.5] * 20
+    longer = ahead.LITTLE + ahead.SPARE_S * 0.75
+    waits_s = [LESS] * (first + 3) + [longer] + [LESS] * 3 + [longer, longer] + [LESS] * 20
     timed = [*range(first, first + 9), *range(2 * first + 9, first + 29)]
 
     assert by_the_caller(clock, waits_s) == timed
 
 
-def test_jobs_that_wait_for_longer_than_they_work_are_done_in_threads(clock):
+def test_jobs_that_wait_for_long_are_done_in_threads(clock):
     """One is timed now and then, each time after twice as many, up to some number."""
     timed, at, pause = [], ahead.AT_FIRST, ahead.AT_FIRST
     while pause < 4 * ahead.AT_LAST:
@@ -143,7 +147,7 @@ def test_jobs_that_wait_for_longer_than_they_work_are_done_in_threads(clock):
         at += 1 + min(pause, ahead.AT_LAST)
         pause *= 2
 
-    assert by_the_caller(clock, [1.5] * at) == timed
+    assert by_the_caller(clock, [MORE] * at) == timed
 
 
 def test_what_was_begun_is_over_when_a_job_is_timed(clock):
