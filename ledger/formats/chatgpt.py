@@ -18,6 +18,7 @@ from ledger.formats import chatgpt_messages as messages
 from ledger.formats import chatgpt_parts as parts
 from ledger.formats import clean, each
 from ledger.formats.base import Draft, File, Notes, Skipped, alone
+from ledger.formats.chatgpt_parts import Said
 from ledger.formats.nodes import Kind, Node
 from ledger.formats.tree import Tree
 
@@ -88,29 +89,29 @@ def _nodes(value: Raw, notes: Notes) -> list[Node]:
 
 
 def _node(key: str, raw: Raw, notes: Notes, default: str | None) -> Node:
-    message = raw.get("message")
+    given = raw.get("message")
     parent = raw.get("parent")
     above = clean.record_id(parent) if isinstance(parent, str) else None
     node = Node(clean.record_id(key), above, "nothing")
-    if not isinstance(message, dict):
+    if not isinstance(given, dict):
         return node
-    role = messages.role_of(message)
-    node.kind = _kind(role, message, notes)
-    node.created = clean.moment(message.get("create_time"))
-    node.updated = clean.moment(message.get("update_time"))
+    message = parts.read(given)
+    node.kind = _kind(message, notes)
+    node.created = clean.moment(given.get("create_time"))
+    node.updated = clean.moment(given.get("update_time"))
     if node.kind == "aside":
         _hide(node, message, notes)
     elif node.kind != "nothing":
         node.messages = [messages.visible(node.id, message, notes)]
         node.text = parts.said(node.messages[0]["parts"])
-    if role == "assistant":
-        slug = parts.of(message, "metadata").get("model_slug")
+    if message.role == "assistant":
+        slug = message.metadata.get("model_slug")
         node.model = clean.text(slug, notes) if isinstance(slug, str) and slug else default
         node.cut = messages.cut(message)
     return node
 
 
-def _hide(node: Node, message: Raw, notes: Notes) -> None:
+def _hide(node: Node, message: Said, notes: Notes) -> None:
     aside = messages.hidden(node.id, message, notes)
     if aside is None:
         node.kind = "nothing"
@@ -118,7 +119,8 @@ def _hide(node: Node, message: Raw, notes: Notes) -> None:
         node.messages = [aside]
 
 
-def _kind(role: Any, message: Raw, notes: Notes) -> Kind:
+def _kind(message: Said, notes: Notes) -> Kind:
+    role = message.role
     if role not in ("system", "user", "assistant", "tool", "function"):
         notes.unknown[f"role {clean.value(role, notes)}"] += 1
         return "aside"
@@ -133,10 +135,9 @@ def _kind(role: Any, message: Raw, notes: Notes) -> Kind:
     return "step" if messages.is_call(message) else _said_to_all(message)
 
 
-def _said_to_all(message: Raw) -> Kind:
+def _said_to_all(message: Said) -> Kind:
     """Say what an assistant's message to everyone is: an answer, a step, or an empty shell."""
-    content = parts.of(message, "content")
-    kind = content.get("content_type")
+    content, kind = message.content, message.kind
     if kind in ("text", "multimodal_text"):
         pieces = content.get("parts")
         return "answer" if isinstance(pieces, list) and any(pieces) else "nothing"
@@ -145,12 +146,12 @@ def _said_to_all(message: Raw) -> Kind:
     return "step" if content else "nothing"
 
 
-def _hidden(message: Raw) -> bool:
-    metadata = parts.of(message, "metadata")
-    weight = message.get("weight")
+def _hidden(message: Said) -> bool:
+    metadata = message.metadata
+    weight = message.raw.get("weight")
     return bool(
         metadata.get("is_visually_hidden_from_conversation")
         or metadata.get("is_user_system_message")
         or (weight == 0 and not isinstance(weight, bool))
-        or parts.content_type(message) in parts.CONTEXT
+        or message.kind in parts.CONTEXT
     )

@@ -13,25 +13,24 @@ from typing import Any
 from ledger.formats import chatgpt_parts as parts
 from ledger.formats import clean
 from ledger.formats.base import Message, Notes
-from ledger.formats.chatgpt_parts import Raw, content_type, of
+from ledger.formats.chatgpt_parts import Raw, Said, of
 
 _KEPT_BESIDE = ("content_references", "citations")
 _FINISH = {"max_tokens": "length"}
 
 
-def visible(id: str, message: Raw, notes: Notes) -> Message:
+def visible(id: str, message: Said, notes: Notes) -> Message:
     """Return a message that a person saw."""
-    role = role_of(message)
-    if role == "assistant":
+    if message.role == "assistant":
         return _assistant(id, message, notes)
-    if role == "user":
+    if message.role == "user":
         return _made(id, message, "user", parts.content(message, notes), notes)
     return _tool(id, message, notes)
 
 
-def hidden(id: str, message: Raw, notes: Notes) -> Message | None:
+def hidden(id: str, message: Said, notes: Notes) -> Message | None:
     """Return a hidden message, flagged as such; None when it says nothing."""
-    role = role_of(message)
+    role = message.role
     if role in ("assistant", "tool", "function"):
         made = visible(id, message, notes)
     else:
@@ -39,33 +38,27 @@ def hidden(id: str, message: Raw, notes: Notes) -> Message | None:
         made = _made(id, message, shown, parts.context(message, notes), notes)
     if not made["parts"]:
         return None
-    flags = {"hidden": True, "role": role, "content_type": content_type(message)}
+    flags = {"hidden": True, "role": role, "content_type": message.kind}
     made["only"]["chatgpt"].update(clean.value(flags, notes))
     return made
 
 
-def role_of(message: Raw) -> Any:
-    """Return the role a message is given; anything may stand there."""
-    return of(message, "author").get("role")
-
-
-def is_call(message: Raw) -> bool:
+def is_call(message: Said) -> bool:
     """Say whether an assistant's message is addressed to a tool."""
-    recipient = message.get("recipient")
+    recipient = message.raw.get("recipient")
     return isinstance(recipient, str) and recipient not in ("", "all")
 
 
-def is_spinner(message: Raw) -> bool:
+def is_spinner(message: Said) -> bool:
     """Say whether a message is only the sign that a search was running."""
-    inner = of(message, "content")
-    return content_type(message) == "tether_browsing_display" and not (
-        inner.get("result") or inner.get("summary")
+    return message.kind == "tether_browsing_display" and not (
+        message.content.get("result") or message.content.get("summary")
     )
 
 
-def is_made_image(message: Raw) -> bool:
+def is_made_image(message: Said) -> bool:
     """Say whether a tool's message shows an image that was made as the answer."""
-    pieces = of(message, "content").get("parts")
+    pieces = message.content.get("parts")
     return any(
         isinstance(piece, dict)
         and piece.get("content_type") == "image_asset_pointer"
@@ -74,12 +67,12 @@ def is_made_image(message: Raw) -> bool:
     )
 
 
-def cut(message: Raw) -> str | None:
+def cut(message: Said) -> str | None:
     """Return why an answer is not whole, or None when it is."""
     finish = _finish(message)
     if finish in ("length", "interrupted", "in_progress"):
         return finish
-    return "partial" if message.get("status") == "finished_partial_completion" else None
+    return "partial" if message.raw.get("status") == "finished_partial_completion" else None
 
 
 def paired(messages: list[Message]) -> list[Message]:
@@ -113,10 +106,10 @@ def _family(name: str) -> str:
     return name.partition(".")[0]
 
 
-def _assistant(id: str, message: Raw, notes: Notes) -> Message:
+def _assistant(id: str, message: Said, notes: Notes) -> Message:
     if is_call(message):
         pieces = [_call(id, message, notes)]
-    elif content_type(message) in parts.THINKING:
+    elif message.kind in parts.THINKING:
         pieces = parts.thinking(message, notes)
     else:
         pieces = parts.content(message, notes)
@@ -126,61 +119,61 @@ def _assistant(id: str, message: Raw, notes: Notes) -> Message:
     return made
 
 
-def _call(id: str, message: Raw, notes: Notes) -> Raw:
+def _call(id: str, message: Said, notes: Notes) -> Raw:
     """Return a tool call; arguments that are no JSON object are `{"text", "language"?}`."""
-    inner = of(message, "content")
-    if content_type(message) in parts.PARTED:
+    inner = message.content
+    if message.kind in parts.PARTED:
         given = parts.said(parts.content(message, notes))
     else:
-        parts.count(content_type(message), notes)
+        parts.count(message.kind, notes)
         given = inner["text"] if isinstance(inner.get("text"), str) else ""
     arguments = _object(given)
     if arguments is None:
         arguments = {"text": given, "language": inner.get("language")}
         arguments = {key: value for key, value in arguments.items() if value is not None}
-    name = clean.text(message["recipient"], notes)
+    name = clean.text(message.raw["recipient"], notes)
     return {"type": "tool_call", "id": id, "name": name, "arguments": clean.value(arguments, notes)}
 
 
-def _tool(id: str, message: Raw, notes: Notes) -> Message:
+def _tool(id: str, message: Said, notes: Notes) -> Message:
     response, beside = _response(message, notes)
     first = {"type": "tool_call_response", "id": id, "response": response}
     made = _made(id, message, "tool", [first, *beside], notes)
-    name = of(message, "author").get("name")
+    name = of(message.raw, "author").get("name")
     if isinstance(name, str):
         made["name"] = clean.text(name, notes)
     return made
 
 
-def _response(message: Raw, notes: Notes) -> tuple[Any, list[Raw]]:
+def _response(message: Said, notes: Notes) -> tuple[Any, list[Raw]]:
     """Return what a tool gave back: as text where it is text, and what stands beside it."""
-    kind = content_type(message)
+    inner, kind = message.content, message.kind
     if kind in parts.PARTED:
         pieces = parts.content(message, notes)
         return parts.said(pieces), [part for part in pieces if part["type"] != "text"]
-    inner = of(message, "content")
     if kind == "execution_output":
         return clean.value(inner.get("text"), notes), parts.output_images(message, notes)
     parts.count(kind, notes)
     return clean.value({k: v for k, v in inner.items() if k != "content_type"}, notes), []
 
 
-def _made(id: str, message: Raw, role: str, pieces: list[Raw], notes: Notes) -> Message:
-    metadata = of(message, "metadata")
+def _made(id: str, message: Said, role: str, pieces: list[Raw], notes: Notes) -> Message:
+    metadata = message.metadata
     beside: Raw = {"id": id}
     for key in _KEPT_BESIDE:
         if metadata.get(key):
             beside[key] = clean.value(metadata[key], notes)
-    if isinstance(message.get("channel"), str):
-        beside["channel"] = clean.text(message["channel"], notes)
+    channel = message.raw.get("channel")
+    if isinstance(channel, str):
+        beside["channel"] = clean.text(channel, notes)
     pieces = parts.attached(pieces, metadata.get("attachments"), notes)
     return {"role": role, "parts": pieces, "only": {"chatgpt": beside}}
 
 
-def _finish(message: Raw) -> str | None:
-    if message.get("status") == "in_progress":
+def _finish(message: Said) -> str | None:
+    if message.raw.get("status") == "in_progress":
         return "in_progress"
-    kind = of(of(message, "metadata"), "finish_details").get("type")
+    kind = of(message.metadata, "finish_details").get("type")
     return _FINISH.get(kind, kind) if isinstance(kind, str) else None
 
 

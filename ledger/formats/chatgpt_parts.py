@@ -7,7 +7,7 @@ this product understands about a part (sizes, how an image was made) stays under
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ledger.formats import clean
 from ledger.formats.base import Notes
@@ -45,10 +45,26 @@ def of(record: Raw, key: str) -> Raw:
     return inner if isinstance(inner, dict) else {}
 
 
-def content_type(message: Raw) -> str | None:
-    """Return what a message's content says it is."""
-    kind = of(message, "content").get("content_type")
-    return kind if isinstance(kind, str) else None
+class Said(NamedTuple):
+    """A message of the source, and what is asked of it again and again."""
+
+    raw: Raw
+    role: Any
+    """The role that it is given; anything may stand there."""
+    content: Raw
+    kind: str | None
+    """What its content says it is."""
+    metadata: Raw
+
+
+def read(message: Raw) -> Said:
+    """Return a message as it is asked."""
+    inner = of(message, "content")
+    kind = inner.get("content_type")
+    role = of(message, "author").get("role")
+    return Said(
+        message, role, inner, kind if isinstance(kind, str) else None, of(message, "metadata")
+    )
 
 
 def said(parts: list[Raw]) -> str:
@@ -56,10 +72,9 @@ def said(parts: list[Raw]) -> str:
     return "\n".join(part["content"] for part in parts if part["type"] == "text")
 
 
-def content(message: Raw, notes: Notes) -> list[Raw]:
+def content(message: Said, notes: Notes) -> list[Raw]:
     """Return the parts of a message that is said, not addressed to a tool."""
-    inner = of(message, "content")
-    kind = content_type(message)
+    inner, kind = message.content, message.kind
     if kind in PARTED:
         pieces = inner.get("parts")
         pieces = pieces if isinstance(pieces, list) else []
@@ -77,9 +92,9 @@ def text(given: Any, notes: Notes) -> list[Raw]:
     return [{"type": "text", "content": clean.text(given, notes)}]
 
 
-def thinking(message: Raw, notes: Notes) -> list[Raw]:
+def thinking(message: Said, notes: Notes) -> list[Raw]:
     """Return thoughts, or the note of how long they took, as reasoning parts."""
-    inner = of(message, "content")
+    inner = message.content
     thoughts = inner.get("thoughts")
     if not isinstance(thoughts, list):
         return _reasoning(inner.get("content"), {})
@@ -93,12 +108,11 @@ def thinking(message: Raw, notes: Notes) -> list[Raw]:
     ]
 
 
-def context(message: Raw, notes: Notes) -> list[Raw]:
+def context(message: Said, notes: Notes) -> list[Raw]:
     """Return hidden context as text parts: from the content, else from what it was made of."""
-    inner = of(message, "content")
-    kind = content_type(message)
+    inner, kind = message.content, message.kind
     parts = content(message, notes) if kind not in CONTEXT else _texts(inner, notes)
-    parts = parts or _texts(of(of(message, "metadata"), "user_context_message_data"), notes)
+    parts = parts or _texts(of(message.metadata, "user_context_message_data"), notes)
     if not parts and kind in CONTEXT and any(v for k, v in inner.items() if k != "content_type"):
         return [_opaque(kind, inner, notes)]
     return parts
@@ -126,9 +140,9 @@ def attached(parts: list[Raw], listed: Any, notes: Notes) -> list[Raw]:
     return out
 
 
-def output_images(message: Raw, notes: Notes) -> list[Raw]:
+def output_images(message: Said, notes: Notes) -> list[Raw]:
     """Return pointers to the images that a code run has drawn."""
-    shown = of(of(message, "metadata"), "aggregate_result").get("messages")
+    shown = of(message.metadata, "aggregate_result").get("messages")
     return [
         {"type": "uri", "modality": "image", "uri": clean.text(one["image_url"], notes)}
         for one in (shown if isinstance(shown, list) else [])

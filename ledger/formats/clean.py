@@ -81,12 +81,14 @@ def value(item: Any, notes: Notes, depth: int = 0) -> Any:
 
 def moment(value: Any) -> datetime | None:
     """Read a source's time: Unix seconds or milliseconds, as a number or text, or ISO 8601."""
+    if value is None:
+        return None
     if isinstance(value, str):
         try:
             value = float(value)
         except ValueError:
             return times.from_text(value)
-    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         return times.from_unix(value / 1000 if abs(value) >= _MILLISECONDS_FROM else value)

@@ -126,9 +126,10 @@ def ranks(children: Mapping[str, Any]) -> dict[tuple[str | None, str], int]:
     """
     found: dict[tuple[str | None, str], int] = {}
     for parent, listed in children.items():
+        above = clean.record_id(parent)
         for place, child in enumerate(listed if isinstance(listed, list) else []):
             if isinstance(child, str):
-                found.setdefault((clean.record_id(parent), clean.record_id(child)), place)
+                found.setdefault((above, clean.record_id(child)), place)
     return found
 
 

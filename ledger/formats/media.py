@@ -76,6 +76,8 @@ def outlined(messages: list[Message]) -> tuple[list[Message], dict[str, bytes]]:
     The bytes are to be kept before the messages are recorded. What is no clean base64 stays.
     """
     blobs: dict[str, bytes] = {}
+    if not any(part["type"] == "uri" for message in messages for part in message["parts"]):
+        return list(messages), blobs
     made = [
         {**message, "parts": [_outlined(part, blobs) for part in message["parts"]]}
         for message in messages

@@ -102,46 +102,22 @@ class Tree:
         self._format = format
         self._conversation = conversation
         self._pair = pair
-        self._identify = identify or self._id
-        self._at: dict[str, _Kept | None] = {}
-        by_id = mended(nodes, notes)
-        kept = list(self._keep(by_id))
+        self._identify = identify
+        at: dict[str, _Kept | None] = {}
+        kept = list(_kept(mended(nodes, notes), at))
         for one in kept:
             _name(one)
         self.turns = list(self._turns(kept, notes))
+        _let_go(kept)
+        self._turn_at = {node: one.turn for node, one in at.items() if one is not None}
 
     def turn_at(self, node: str) -> str | None:
         """Return the id of the turn a record belongs to; the oldest one when several share it."""
-        kept = self._at.get(node)
-        while kept is not None and kept.turn is None:
-            kept = kept.way_on
-        return kept.turn if kept is not None else None
+        return self._turn_at.get(node)
 
     def _id(self, user: Node | None, name: str | None) -> str:
         made_of = (user.id, name, user.created) if user else (None, name, None)
         return turn_id(self._format, self._conversation, *made_of)
-
-    # -- what is kept
-
-    def _keep(self, nodes: dict[str, Node]) -> Iterator[_Kept]:
-        """Yield the records that are part of the talk, parents first, and hang them together."""
-        children = children_of(nodes.values())
-        stack: list[tuple[Node, _Kept | None, _Asides | None]] = [
-            (node, None, None) for node in reversed(children.get(None, []))
-        ]
-        while stack:
-            node, above, asides = stack.pop()
-            kind = node.kind
-            if kind == "aside" or (kind == "step" and above is None):
-                asides = _Asides(node, asides)
-            elif kind != "nothing":
-                above = _Kept(node, above, asides)
-                asides = None
-                if above.above is not None:
-                    above.above.below.append(above)
-                yield above
-            self._at[node.id] = above
-            stack += [(child, above, asides) for child in reversed(children.get(node.id, []))]
 
     # -- what becomes a turn
 
@@ -166,7 +142,7 @@ class Tree:
         prompts, path = _way(end)
         top = prompts[0] if prompts else path[0]
         user = prompts[-1].node if prompts else None
-        end.turn = self._identify(user, name)
+        end.turn = (self._identify or self._id)(user, name)
         nodes = [kept.node for kept in path]
         return DraftTurn(
             id=end.turn,
@@ -182,20 +158,59 @@ class Tree:
         )
 
     def _source(self, way: list[_Kept], user: Node | None, cut: str | None) -> dict[str, Any]:
-        nodes = [kept.node for kept in way]
-        first, last = nodes[0], nodes[-1]
-        context = [node.id for kept in way for node in _aside_nodes(kept)]
-        source: dict[str, Any] = {
-            "format": self._format,
-            "conversation": self._conversation,
-            "records": [node.id for node in nodes],
+        first, last = way[0].node, way[-1].node
+        told = {
             "prompt": user.id if user else None,
-            "context": context or None,
+            "context": [node.id for kept in way for node in _aside_nodes(kept)] or None,
             "created": _time(first.created),
             "updated": _time(last.updated or last.created),
             "cut": cut,
         }
-        return {key: value for key, value in source.items() if value is not None}
+        return {
+            "format": self._format,
+            "conversation": self._conversation,
+            "records": [kept.node.id for kept in way],
+            **{key: value for key, value in told.items() if value is not None},
+        }
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+def _kept(nodes: dict[str, Node], at: dict[str, _Kept | None]) -> Iterator[_Kept]:
+    """Yield the records that are part of the talk, parents first, and hang them together.
+
+    Args: at: takes for each record the nearest one that is kept, from it upwards.
+    """
+    children = children_of(nodes.values())
+    stack: list[tuple[Node, _Kept | None, _Asides | None]] = [
+        (node, None, None) for node in reversed(children.get(None, []))
+    ]
+    while stack:
+        node, above, asides = stack.pop()
+        kind = node.kind
+        if kind == "aside" or (kind == "step" and above is None):
+            asides = _Asides(node, asides)
+        elif kind != "nothing":
+            above = _Kept(node, above, asides)
+            asides = None
+            if above.above is not None:
+                above.above.below.append(above)
+            yield above
+        at[node.id] = above
+        stack += [(child, above, asides) for child in reversed(children.get(node.id, []))]
+
+
+def _let_go(kept: list[_Kept]) -> None:
+    """Give each record the turn that it belongs to, and have none hold those below it.
+
+    So what was read is gone as soon as it is not needed: a circle would wait for the garbage collector.
+    """
+    for one in reversed(kept):  # What is below was done before.
+        if one.turn is None and one.way_on is not None:
+            one.turn = one.way_on.turn
+        one.below = []
+        one.eldest = None
 
 
 # -- naming paths ----------------------------------------------------------------------------------
@@ -220,6 +235,8 @@ def _oldest(siblings: list[_Kept]) -> _Kept:
     Time, because lists of children may be absent in one export and there in the next, and the order
     of the records may be any; it says here who was first, never what follows what.
     """
+    if len(siblings) == 1:
+        return siblings[0]
     moments = [kept.node.created for kept in siblings]
     known = [moment for moment in moments if moment is not None]
     if len(known) < len(siblings):

@@ -79,11 +79,19 @@ def body(record: Mapping[str, Any]) -> bytes:
     """
     if not isinstance(record, Mapping):
         raise RecordInvalid(path="", reason=f"a record is a dict, not {type(record).__name__}")
-    plain = {k: v for k, v in record.items() if k != "seq" and k != "ledger"}
+    plain = dict(record)
+    plain.pop("seq", None)
+    plain.pop("ledger", None)
     _check_record(plain)
-    values.check(plain)
+    if not values.is_plain(plain):
+        values.check(plain)
     buffer = bytearray()
-    _encoder.encode_into(plain, buffer)  # Out of memory, `encode` of msgspec 0.23 ends the process.
+    try:
+        # Out of memory, `encode` of msgspec 0.23 ends the process.
+        _encoder.encode_into(plain, buffer)
+    except UnicodeEncodeError:
+        values.check(plain)  # Says where.
+        raise
     text = escaped(bytes(buffer))
     del buffer
     if len(text) > values.SIZE_LIMIT_BYTES:
@@ -133,22 +141,18 @@ def seal(
     Args: count: how many records stand before. covered: a hash fed with the chain before and every
     byte after the line feed of the last sealed line (`Scanner.covered`). salts: 16 bytes per line.
     """
-    lines: list[bytes] = []
+    pieces: list[bytes | memoryview] = []  # Joined once: a body may be large.
     chain = b""
     total = len(bodies)
     for i, (text, salt) in enumerate(zip(bodies, salts, strict=True), 1):
-        start = b'%b,"seq":%d,"ledger":["%d/%d","%b",' % (
-            text[:-1],
-            count + i,
-            i,
-            total,
-            salt_text(salt),
-        )
+        begun = memoryview(text)[:-1]
+        place = b',"seq":%d,"ledger":["%d/%d","%b",' % (count + i, i, total, salt_text(salt))
         covered = covered.copy() if i == 1 else hashlib.sha256(chain)
-        covered.update(start)
+        covered.update(begun)
+        covered.update(place)
         chain = _text(covered.digest()[:16])
-        lines.append(b'%b"%b"]}\n' % (start, chain))
-    return b"".join(lines), chain
+        pieces += (begun, place, b'"', chain, b'"]}\n')
+    return b"".join(pieces), chain
 
 
 def _text(sixteen: bytes) -> bytes:

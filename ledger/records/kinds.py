@@ -237,7 +237,9 @@ def _fields(kind: str) -> list[tuple[str, Any, bool]]:
 def new(kind: str, at: str, **keys: Any) -> NewRecord:
     """Return a record to append; keys that are None are left out, except those that must be there."""
     record: NewRecord = {"functai_conversation": FORMAT, "kind": kind, "at": at}
-    record.update((k, v) for k, v in keys.items() if v is not None or k in _KEPT_NULL)
+    for key, value in keys.items():
+        if value is not None or key in _KEPT_NULL:
+            record[key] = value
     return record
 
 

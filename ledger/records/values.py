@@ -104,6 +104,48 @@ def check(
             raise RecordTooLarge(size_bytes=size, limit_bytes=SIZE_LIMIT_BYTES)
 
 
+def is_plain(value: dict[Any, Any]) -> bool:
+    """Say whether a value passes `check` for certain, if an encoder finds no lone surrogate in its text.
+
+    False says nothing: such as of a value that holds a reference, or a part in two places.
+    """
+    level: list[Any] = [value]
+    met = {id(value)}
+    count = 1
+    for _ in range(DEPTH_LIMIT):
+        below: list[Any] = []
+        for item in level:
+            if type(item) is dict:
+                for key in item:
+                    if type(key) is not str:
+                        return False
+                if REFERENCE in item:
+                    return False
+                item = item.values()
+            for inner in item:
+                kind = type(inner)
+                if kind is str or inner is None:
+                    continue
+                if kind is dict or kind is list:
+                    below.append(inner)
+                elif kind is int:
+                    if not -INTEGER_LIMIT <= inner <= INTEGER_LIMIT:
+                        return False
+                elif kind is float:
+                    if not math.isfinite(inner):
+                        return False
+                elif kind is not bool:
+                    return False
+        if not below:
+            return True
+        met.update(map(id, below))
+        count += len(below)
+        if len(met) != count:
+            return False
+        level = below
+    return False
+
+
 def references(value: Any) -> Iterator[str]:
     """Yield the SHA-256 of every stored attachment that a value refers to, also more than once."""
     stack = [value]

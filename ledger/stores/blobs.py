@@ -119,17 +119,18 @@ class FolderBlobs:
         Returns: their SHA-256 and their size. Raises: store-full, store-io, store-denied,
         store-read-only, store-link: nothing is kept under the name.
         """
+        known = None
         if isinstance(content, bytes):
-            sha256 = hashlib.sha256(content).hexdigest()
-            if self._is_untouched(sha256):
-                return sha256, len(content)
+            known = hashlib.sha256(content).hexdigest()
+            if self._is_untouched(known):
+                return known, len(content)
         with files.naming(self._folder):
             self._make(self._folder)
         self._check_trusted()
         path = os.path.join(self._folder, f"new-{secrets.token_hex(16)}")
         try:
             with files.naming(self._folder):
-                sha256, size = self._write(path, content)
+                sha256, size = self._write(path, content, known)
                 shelf = os.path.join(self._folder, sha256[:2])
                 self._make(shelf)
                 files.check_trusted(shelf)
@@ -164,18 +165,20 @@ class FolderBlobs:
             self._check_trusted(os.path.dirname(path))
         return mark is not None and _mark(path) == mark
 
-    def _write(self, path: str, content: bytes | BinaryIO) -> tuple[str, int]:
+    def _write(self, path: str, content: bytes | BinaryIO, known: str | None) -> tuple[str, int]:
+        """Write a new file, durably. Args: known: the SHA-256, where it is known. Returns: it, and the size."""
         digest, size = hashlib.sha256(), 0
         with files.Descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
             for chunk in chunks(content):
-                digest.update(chunk)
+                if known is None:
+                    digest.update(chunk)
                 view = memoryview(chunk)
                 while view:
                     written = self._calls.write(file.number, view, size)
                     view = view[written:]
                     size += written
             self._calls.flush(file.number)
-        return digest.hexdigest(), size
+        return known or digest.hexdigest(), size
 
     def get(self, sha256: str) -> bytes:
         """Return the bytes. Raises: attachment-missing. store-corrupt: they are other bytes now."""

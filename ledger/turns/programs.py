@@ -325,8 +325,8 @@ def _recorded(inputs: tuple[str, ...], outputs: tuple[str, ...], text: bool) -> 
     shape: dict[str, Any] = {"type": "string"} if text else {}
     interface = {
         "description": "",
-        "inputs": [{"name": name, "shape": shape} for name in inputs],
-        "outputs": [{"name": name, "shape": shape} for name in outputs or (ANSWER,)],
+        "inputs": [{"name": name, "shape": dict(shape)} for name in inputs],
+        "outputs": [{"name": name, "shape": dict(shape)} for name in outputs or (ANSWER,)],
     }
     return description("recorded", "ledger", interface, None)
 

@@ -304,6 +304,38 @@ def test_path_is_spelled_as_python_would(value: Any, path: str) -> None:
     assert caught.value.path == path
 
 
+@given(JSON)
+def test_what_looks_plain_is_just_what_is_kept(value: Any) -> None:
+    """The quick look says yes of every JSON tree."""
+    assert values.is_plain({"v": value})
+
+
+@pytest.mark.parametrize("value", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_refused_does_not_look_plain(value: Any) -> None:
+    """The quick look says yes of nothing that is refused, but for text, of which an encoder says it."""
+    assert values.is_plain({"v": [value]}) is (type(value) is str)
+
+
+@pytest.mark.parametrize("key", BAD_KEYS.values(), ids=BAD_KEYS.keys())
+def test_dict_with_a_key_that_is_refused_does_not_look_plain(key: Any) -> None:
+    """Nor of a dict with a key that JSON would change."""
+    assert values.is_plain({"v": {"b": 1, key: 1}}) is (type(key) is str)
+
+
+def test_what_takes_a_closer_look_does_not_look_plain() -> None:
+    """Depth, cycles, shared parts and references are for `check`: the quick look says no, quickly."""
+    part = [0] * 100_000
+    loop: list[Any] = []
+    loop.extend([loop] * 9_000)
+
+    assert values.is_plain({"v": nested(199)})
+    assert not values.is_plain({"v": nested(200)})
+    assert not values.is_plain({"v": loop})
+    assert not values.is_plain({"v": [part] * 100_000})
+    assert not values.is_plain({"v": part, "w": [part]})
+    assert not values.is_plain({"v": {values.REFERENCE: 1}})
+
+
 def test_long_path_is_cut() -> None:
     """A path is for reading: keys of any length cannot fill the message."""
     with pytest.raises(RecordInvalid) as caught:
