@@ -562,4 +562,4 @@ class Conversation:
         history = self._log.read()
         program = self._view.program
         name = program.description.name if program is not None else "no program"
-        return f"<Conversation {self.id} with {name}: {len(history.order)} turns>"
+        return f"<Conversation {self.id} with {name}: {len(history)} turns>"

@@ -63,6 +63,8 @@ _PATIENCE_S = 0.05
 _TOMBSTONE = b'"erased":true'
 _CLEARED = ("ledger", "cleared")
 """The entries that move the head before the first turn (`views.nodes.CLEARED`)."""
+_NOTES = (("ledger", "rating"), ("ledger", "label"))
+"""Those that are looked for by their turn (`views.nodes.RATING`, `LABEL`)."""
 
 
 class Found(NamedTuple):
@@ -426,8 +428,12 @@ class Maker:
         elif isinstance(record, kinds.Head):
             entries.append(entry(index_parts.MOVE, "", offset))
         elif isinstance(record, kinds.Entry):
-            if (record.plugin, record.entry) == _CLEARED:
+            kind = record.plugin, record.entry
+            entries.append(entry(index_parts.KEPT, index_parts.kind_of(*kind), offset))
+            if kind == _CLEARED:
                 entries.append(entry(index_parts.MOVE, "", offset))
+            elif kind in _NOTES:
+                entries.append(entry(index_parts.NOTED, record.turn or "", offset))
         elif not isinstance(record, kinds.Other | kinds.Unreadable):
             entries.append(entry(index_parts.ABOUT, record.turn, offset))
 

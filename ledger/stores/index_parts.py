@@ -7,8 +7,9 @@
 
 A key is a letter and a name: a turn's (`TURN`; its value is the turn's ordinal, all others' the offset of a line),
 what is recorded of a turn later (`ABOUT`), its children (`CHILD`), a request id's (`REQUEST`), a program's
-(`PROGRAM`), and, of no name, what moves the head (`MOVE`). What a log says is not here, but for hashes of these
-names.
+(`PROGRAM`), an entry's, by who keeps it and its kind (`KEPT`), the ratings and labels of a turn, or, of no name, of the
+conversation (`NOTED`), and, of no name, what moves the head (`MOVE`). What a log says is not here, but for hashes of
+these names.
 
 A row tells a turn's line, parent and depth, and one turn further up, so chosen that every turn above is reached in
 few steps: about twice the logarithm of how many lie between (Myers, "An applicative random-access stack").
@@ -26,9 +27,10 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-TURN, ABOUT, CHILD, REQUEST, PROGRAM, MOVE = b"t", b"a", b"c", b"q", b"p", b"m"
+TURN, ABOUT, CHILD, REQUEST, PROGRAM = b"t", b"a", b"c", b"q", b"p"
+KEPT, NOTED, MOVE = b"e", b"n", b"m"
 
-_MAGIC = b"index-1\n"
+_MAGIC = b"index-2\n"
 _HEAD = struct.Struct(">8s9Q22s22s")
 _ENTRY = struct.Struct(">8sQ")
 _ROW = struct.Struct(">QIII")
@@ -57,6 +59,11 @@ def hashed(letter: bytes, name: str) -> bytes:
 def entry(letter: bytes, name: str, value: int) -> bytes:
     """Return an entry."""
     return _ENTRY.pack(hashed(letter, name), value)
+
+
+def kind_of(plugin: str, entry: str) -> str:
+    """Return the name of a kind of entries."""
+    return f"{plugin}\0{entry}"
 
 
 class Row(NamedTuple):
@@ -94,6 +101,17 @@ def meeting(a: int, b: int, row_of: Callable[[int], Row]) -> int:
             return 0
         a, b = (left.parent, right.parent) if left.jump == right.jump else (left.jump, right.jump)
         left, right = row_of(a), row_of(b)
+    return a
+
+
+def above(a: int, depth: int, row_of: Callable[[int], Row]) -> int:
+    """Return the turn of a depth that is a turn or above it; 0: it is not that deep."""
+    found = row_of(a)
+    if found.depth < depth:
+        return 0
+    while found.depth > depth:
+        a = found.jump if row_of(found.jump).depth >= depth else found.parent
+        found = row_of(a)
     return a
 
 

@@ -28,7 +28,9 @@ from ledger.stores.files import Descriptor
 from ledger.stores.index_parts import (
     ABOUT,
     CHILD,
+    KEPT,
     MOVE,
+    NOTED,
     PROGRAM,
     REQUEST,
     TURN,
@@ -123,9 +125,52 @@ class Index:
         """Return the nearest turn on the branches of two turns that are there; nothing: there is none."""
         return self._answer(partial(self._meeting, a, b))
 
-    def depth(self, turn: str) -> int | None:
-        """Return how many turns stand above one that is there."""
-        return self._answer(lambda: self.row(self.ordinal(turn)).depth)
+    def above(self, turn: str, depth: int) -> list[str] | None:
+        """Return the turn of a depth (0: a root) on the branch of one that is there; nothing: it is not that deep."""
+
+        def find() -> list[str]:
+            found = index_parts.above(self.ordinal(turn), depth, self.row)
+            return self._ids([found] if found else [])
+
+        return self._answer(find)
+
+    def at(self, ordinal: int) -> list[str] | None:
+        """Return the turn of an ordinal; nothing: there are not so many."""
+        there = [ordinal] if 0 < ordinal <= self.end.turns else []
+        return self._answer(lambda: self._ids(there))
+
+    def place(self, turn: str) -> tuple[int, int] | None:
+        """Return the ordinal of a turn that is there, and how many turns stand above it."""
+
+        def find() -> tuple[int, int]:
+            ordinal = self.ordinal(turn)
+            return ordinal, self.row(ordinal).depth
+
+        return self._answer(find)
+
+    def count(self) -> int | None:
+        """Return how many turns there are."""
+        return self._answer(lambda: self.end.turns)
+
+    def kept(self, plugin: str, entry: str) -> list[kinds.Entry] | None:
+        """Return the entries of a kind, in log order."""
+        name = index_parts.kind_of(plugin, entry)
+
+        def find() -> list[kinds.Entry]:
+            found = self._lines(self._values(KEPT, name))
+            entries = (record for record in found if isinstance(record, kinds.Entry))
+            return [one for one in entries if (one.plugin, one.entry) == (plugin, entry)]
+
+        return self._answer(find)
+
+    def noted(self, turn: str | None) -> list[kinds.Entry] | None:
+        """Return the ratings and labels of a turn, or the conversation's, in log order."""
+
+        def find() -> list[kinds.Entry]:
+            found = self._lines(self._values(NOTED, turn or ""))
+            return [r for r in found if isinstance(r, kinds.Entry) and r.turn == turn]
+
+        return self._answer(find)
 
     # -- for who adds to it
 
@@ -177,7 +222,10 @@ class Index:
 
     def _meeting(self, a: str, b: str) -> list[str]:
         met = index_parts.meeting(self.ordinal(a), self.ordinal(b), self.row)
-        return [record.turn for record in self._turns([self.row(met).offset] if met else [])]
+        return self._ids([met] if met else [])
+
+    def _ids(self, ordinals: Sequence[int]) -> list[str]:
+        return [record.turn for record in self._turns([self.row(n).offset for n in ordinals])]
 
     # -- parts
 

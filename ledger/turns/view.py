@@ -158,10 +158,10 @@ class View:
         return named
 
     def _by_ordinal(self, history: History, ordinal: int) -> str:
-        count = len(history.order)
-        if 1 <= ordinal <= count:
-            return history.order[ordinal - 1]
-        reason = f"is no ordinal; it has {count} turns"
+        turn = history.at(ordinal)
+        if turn is not None:
+            return turn
+        reason = f"is no ordinal; it has {len(history)} turns"
         raise TurnUnknown(conversation=self.conversation, turn=str(ordinal), reason=reason)
 
     def _by_text(self, history: History, text: str) -> str:

@@ -63,7 +63,7 @@ def window(
     `saw`, expanded, oldest first. of: the turn itself, when it was recorded.
     Raises: store-corrupt.
     """
-    out, first = instructions(tree, after, of=of), _first(tree, after)
+    out, first = instructions(tree, after, of=of), tree.first_done(after)
     if summary is not None:
         # By the user: what users said is not to gain the word of a system by being summarized.
         out.append(messages.text("user", f"{SUMMARY}\n\n{summary}"))
@@ -93,7 +93,7 @@ def instructions(tree: Tree, turn: str | None, *, of: str | None = None) -> list
         if at in told:
             entry = told[at]
             return messages.readable(kinds.payload(entry.data, entry.seq)) or []
-    first = _first(tree, turn)
+    first = tree.first_done(turn)
     said = asked(first) if first is not None else []
     return said[: len(said) - len(without_instructions(said))]
 
@@ -177,8 +177,3 @@ def _rounds(node: Node) -> list[Message]:
 
 def _answer(tree: Tree, node: Node) -> list[Message]:
     return messages.from_result(result(tree, node)) if node.outputs() else []
-
-
-def _first(tree: Tree, turn: str | None) -> Node | None:
-    """Return the first done turn of a turn's branch."""
-    return next((n for n in reversed(list(tree.upward(turn))) if n.done), None)

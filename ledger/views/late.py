@@ -7,8 +7,8 @@ question: the history becomes a whole one then, in place, and answers as it woul
 What is known of a turn that was sent behind the place is all there is, since all that is said of a turn follows its
 first record; but for its parent, if that is not known, and for what is counted from the beginning (`ordinal`, `depth`,
 `versions`). How it works: what is not known is not there. An attribute that is missing, a turn or program that is not
-found, is looked for by an index, if the log has one: it gives the few records that tell. Where it cannot, the
-history becomes whole, and the question is asked again of that.
+found, is looked for by an index, if the log has one: it gives the few records that tell, also what is counted and
+what is kept beside the turns. Where it cannot, the history becomes whole, and the question is asked again of that.
 
 Taken for granted, until it is whole: that no turn is recorded again under an id that stands before the place (a whole
 history keeps the first), and that a program's record stands before the turns that it made.
@@ -20,15 +20,19 @@ now. What a method here calls of its own it calls by the class: its object may b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from operator import methodcaller
+from types import NoneType
+from typing import Any, TypeVar
 
 from ledger.records import ids, kinds
 from ledger.records.undecoded import Kept
+from ledger.views.finding import Index, Known
 from ledger.views.history import FOLDS, Fold, History
-from ledger.views.nodes import CLEARED, Node
+from ledger.views.nodes import CLEARED, LABEL, RATING, Node
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 _TOMBSTONE = b'"erased":true'
@@ -36,6 +40,9 @@ _TOMBSTONE = b'"erased":true'
 
 _FEW_FOUND, _SHARE_FOUND = 64, 64
 """How often an index is asked at most: so often, or once for so many records that reading everything would read."""
+
+_FIRST = 8
+"""How many turns are looked at for the first of a branch that has an answer: most often it is the very first."""
 
 _OF_THE_WHOLE = frozenset(
     {
@@ -45,49 +52,10 @@ _OF_THE_WHOLE = frozenset(
         "cleared",
         "requests",
         "unreadable",
-        "kept",
         "summaries",
-        "annotated",
     }
 )
 """What is not there before a history is whole; the head, as long as what is known does not tell it."""
-
-
-class Index(Protocol):
-    """What finds records that stand before a place of a log. Every answer may be None: it cannot tell."""
-
-    def turn(self, turn: str) -> list[kinds.Recorded] | None:
-        """Return what is recorded of a turn, its first record first; nothing: there is no such turn."""
-        ...
-
-    def children(self, turn: str) -> list[str] | None:
-        """Return the turns that continue a turn, in log order."""
-        ...
-
-    def request(self, request_id: str) -> list[str] | None:
-        """Return the turns that were sent under a request id, in log order."""
-        ...
-
-    def program(self, version: str) -> list[kinds.Program] | None:
-        """Return the records of a program, the first one first."""
-        ...
-
-    def head(self) -> list[kinds.Recorded] | None:
-        """Return the last turn's first record, and what moved the head since."""
-        ...
-
-    @property
-    def erased(self) -> bool:
-        """Whether something was erased."""
-        ...
-
-    def meeting(self, a: str, b: str) -> list[str] | None:
-        """Return the nearest turn on the branches of two turns that are there; nothing: there is none."""
-        ...
-
-    def depth(self, turn: str) -> int | None:
-        """Return how many turns stand above one that is there."""
-        ...
 
 
 class LateHistory(History):
@@ -129,6 +97,12 @@ class LateHistory(History):
         """The turns that are known and continue one that stands before the place."""
         self.with_children: set[str] = set()
         """The turns before the place that know which turns continue them."""
+        self.behind: dict[str, int] = {}
+        """The turns that stand behind the place, numbered from 1."""
+        self.entries_behind: list[tuple[kinds.Entry, int]] = []
+        """What is kept beside the turns of what stands there, with its places."""
+        self.firsts: dict[str, Node] = {}
+        """The first turn with an answer of the branch of a turn before the place."""
         self.requested: dict[str, str] = {}
         """The first turn that is known of each request id."""
         self.moves: list[kinds.Head | kinds.Entry] = []
@@ -139,8 +113,10 @@ class LateHistory(History):
             self.takes_their_word = not erased_from
         else:  # A log that was copied may hold what was erased elsewhere: it is looked for.
             del self.takes_their_word
-        self.nodes = _Known(self, "nodes", self._found_turn)
-        self.programs = _Known(self, "programs", self._found_program)
+        self.nodes = Known(self, "nodes", str, self._found_turn)
+        self.programs = Known(self, "programs", str, self._found_program)
+        self.kept = Known(self, "kept", tuple, self._found_kept)
+        self.annotated = Known(self, "annotated", (str, NoneType), self._found_notes)
         self.complete = complete
         """Reads what stands before. Raises: store-gone: the log was made anew since; and as the store's `read`."""
         self.meets_damage = False
@@ -175,7 +151,8 @@ class LateHistory(History):
                 whole.nodes[turn] = node
         vars(self).update(vars(whole))
         self.is_late, self.index = False, None
-        self.orphans, self.continued, self.requested = {}, {}, {}
+        self.orphans, self.continued, self.requested, self.firsts = {}, {}, {}, {}
+        self.behind, self.entries_behind = {}, []
         self.__class__ = History  # type: ignore[assignment]
 
     @property
@@ -203,10 +180,40 @@ class LateHistory(History):
                 node = self.nodes[node.parent]
             if self.is_late and node.seq <= self.before:
                 name = node.id
-                depth = LateHistory._asked(self, lambda index: index.depth(name))
-                if depth is None or depth > self._left:
+                place = LateHistory._asked(self, lambda index: index.place(name))
+                if place is None or place[1] > self._left:
                     complete(self)
             return History.branch(self, turn)
+
+    def __len__(self) -> int:
+        """Return how many turns there are."""
+        with self.lock():
+            before = LateHistory._before(self) if self.is_late else None
+            return before + len(self.behind) if before is not None else History.__len__(self)
+
+    def at(self, ordinal: int) -> str | None:
+        """Return the turn of an ordinal; None: there are not so many."""
+        with self.lock():
+            before = LateHistory._before(self) if self.is_late else None
+            if before is not None and ordinal > before:
+                return next(
+                    (turn for turn, n in self.behind.items() if n == ordinal - before), None
+                )
+            if before is not None:
+                found = LateHistory._asked(self, lambda index: index.at(ordinal))
+                if found is not None:
+                    return found[0] if found else None
+            return History.at(self, ordinal)
+
+    def first_done(self, turn: str | None) -> Node | None:
+        """Return the first turn of a turn's branch that has an answer."""
+        with self.lock():
+            if self.is_late and turn is not None:
+                found = LateHistory._first_done(self, turn)
+                if found is not None:
+                    return found[0] if found else None
+                complete(self)
+            return History.first_done(self, turn)
 
     def has_program(self, version: str) -> bool:
         """Say whether a program's record stands in the log: it does before each turn that was made by it."""
@@ -279,7 +286,7 @@ class LateHistory(History):
 
     def _found_turn(self, turn: str) -> list[Node] | None:
         """Return a turn's node; nothing: there is no such turn; None: only the whole log tells."""
-        records = self._asked(lambda index: index.turn(turn))
+        records = LateHistory._asked(self, lambda index: index.turn(turn))
         if not records:
             return None if records is None else []
         node = LateHistory._node_of(self, records)
@@ -305,8 +312,13 @@ class LateHistory(History):
         with self.lock():
             if not self.is_late or _has(node, name):
                 return True
-            if self.index is None or name not in ("parent", "_children"):
+            if self.index is None or name not in ("parent", "_children", "ordinal", "depth"):
                 return False
+            if name in ("ordinal", "depth"):
+                place = LateHistory._placed(self, node)
+                if place is not None and self.is_late:
+                    node.ordinal, node.depth = place
+                return place is not None
             if name == "parent":
                 parent = self.nodes.get(node.record.parent or "")
                 if self.is_late:
@@ -320,8 +332,78 @@ class LateHistory(History):
                 self.with_children.add(node.id)
             return found is not None
 
+    def _before(self) -> int | None:
+        """Return how many turns stand before the place, if an index tells."""
+        return LateHistory._asked(self, lambda index: index.count())
+
+    def _placed(self, node: Node) -> tuple[int, int] | None:
+        """Return a turn's ordinal, and how many turns stand above it, if an index tells."""
+        if node.seq <= self.before:
+            return LateHistory._asked(self, lambda index: index.place(node.id))
+        before = LateHistory._before(self)
+        steps, above = 0, node
+        while before is not None and above.seq > self.before:
+            if above.parent is None:
+                return before + self.behind[node.id], steps
+            above, steps = self.nodes[above.parent], steps + 1
+        place = LateHistory._placed(self, above) if before is not None and self.is_late else None
+        return (before + self.behind[node.id], place[1] + steps) if before and place else None
+
+    def _first_done(self, turn: str) -> list[Node] | None:
+        """Return the first turn of a branch that has an answer; nothing: none has; None: only the whole tells."""
+        node, line = self.node(turn), []
+        while self.is_late and node.seq > self.before:
+            line.append(node)
+            if node.parent is None:
+                break
+            node = self.nodes[node.parent]
+        else:
+            if node.id not in self.firsts:
+                found: list[str] | None = None
+                for depth in range(_FIRST):
+                    found = LateHistory._asked(self, methodcaller("above", node.id, depth))
+                    if not found:
+                        break
+                    first = self.nodes[found[0]]
+                    if first.done:
+                        self.firsts[node.id] = first
+                        break
+                else:
+                    return None
+                if found is None:
+                    return None
+            if node.id in self.firsts:
+                return [self.firsts[node.id]]
+        return [node for node in reversed(line) if node.done][:1]
+
+    def _found_kept(self, kind: tuple[str, str]) -> list[list[kinds.Entry]] | None:
+        entries = LateHistory._asked(self, lambda index: index.kept(*kind))
+        return LateHistory._stand(self, entries, lambda one: (one.plugin, one.entry) == kind)
+
+    def _found_notes(self, turn: str | None) -> list[list[kinds.Entry]] | None:
+        entries = LateHistory._asked(self, lambda index: index.noted(turn))
+        return LateHistory._stand(
+            self,
+            entries,
+            lambda one: one.turn == turn and (one.plugin, one.entry) in (RATING, LABEL),
+        )
+
+    def _stand(
+        self, before: list[kinds.Entry] | None, fits: Callable[[kinds.Entry], bool]
+    ) -> list[list[kinds.Entry]] | None:
+        """Return entries before the place, and those behind it that fit, but for such of what was no turn then."""
+        if before is None:
+            return None
+        found = []
+        behind = [(entry, seq) for entry, seq in self.entries_behind if fits(entry)]
+        for entry, seq in [*((entry, entry.seq) for entry in before), *behind]:
+            node = self.nodes.get(entry.turn) if entry.turn is not None else None
+            if entry.turn is None or (node is not None and node.seq < seq):
+                found.append(entry)
+        return [found] if self.is_late else None
+
     def _found_program(self, version: str) -> list[kinds.Program] | None:
-        return self._asked(lambda index: index.program(version))
+        return LateHistory._asked(self, lambda index: index.program(version))
 
     def _finds_head(self) -> bool:
         """Find out where the head is, if an index tells. Says whether."""
@@ -377,75 +459,6 @@ def _has(node: Node, name: str) -> bool:
     return True
 
 
-class _Known(dict[str, V]):
-    """What is known by name, before a history is whole. What is asked for and not here makes it so."""
-
-    def __init__(
-        self, history: LateHistory, name: str, find: Callable[[str], list[Any] | None]
-    ) -> None:
-        super().__init__()
-        self._history, self._name, self._find = history, name, find
-
-    @property
-    def _all(self) -> dict[str, V]:
-        complete(self._history)
-        found: dict[str, V] = getattr(self._history, self._name)
-        return found
-
-    def __missing__(self, key: str) -> V:
-        found = self._found(key)
-        if found is None:
-            return self._all[key]
-        if not found:
-            raise KeyError(key)
-        return found[0]
-
-    def _found(self, key: object) -> list[V] | None:
-        """Return what has a name, found; nothing: nothing has it; None: only the whole tells."""
-        with self._history.lock():
-            if not self._history.is_late or not isinstance(key, str):
-                return None
-            if super().__contains__(key):
-                return [super().__getitem__(key)]
-            found = self._find(key)
-            if found:
-                self[key] = found[0]
-            return found
-
-    def __contains__(self, key: object) -> bool:
-        if super().__contains__(key):
-            return True
-        found = self._found(key)
-        return key in self._all if found is None else bool(found)
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return what has a name, or the default."""
-        if super().__contains__(key):
-            return self[key]
-        found = self._found(key)
-        if found is None:
-            return self._all.get(key, default)
-        return found[0] if found else default
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def keys(self) -> Any:
-        """Return all names."""
-        return self._all.keys()
-
-    def values(self) -> Any:
-        """Return all there is."""
-        return self._all.values()
-
-    def items(self) -> Any:
-        """Return all there is, with names."""
-        return self._all.items()
-
-
 class LateNode(Node):
     """A turn of a late history. It lacks what is counted from the beginning, and a parent that is not known; one
     that was found, also the turns that continue it."""
@@ -482,6 +495,7 @@ def _turn(tree: LateHistory, record: kinds.Turn, seq: int, kept: Kept) -> None:
         else:
             tree.continued.setdefault(record.parent, []).append(record.turn)
     tree.nodes[record.turn] = LateNode(record, seq, kept, tree)
+    tree.behind[record.turn] = len(tree.behind) + 1
     if record.request_id is not None:
         tree.requested.setdefault(record.request_id, record.turn)
     tree.has_head(record.turn)
@@ -494,6 +508,8 @@ def _ended(tree: LateHistory, record: kinds.Ended, seq: int, kept: Kept) -> None
         return
     node.end(record, seq, kept)
     tree.proven.clear()
+    if node.seq <= tree.before:
+        tree.firsts.clear()
 
 
 def _or_kept(fold: Fold) -> Fold:
@@ -515,7 +531,11 @@ def _head(tree: LateHistory, record: kinds.Head, _seq: int, _kept: Kept) -> None
         tree.lacks_head(record)  # That may be a turn, or none.
 
 
-def _entry(tree: LateHistory, record: kinds.Entry, _seq: int, _kept: Kept) -> None:
+def _entry(tree: LateHistory, record: kinds.Entry, seq: int, _kept: Kept) -> None:
+    tree.entries_behind.append((record, seq))
+    # Asked for again, they are found again.
+    tree.kept.pop((record.plugin, record.entry), None)
+    tree.annotated.pop(record.turn, None)
     if (record.plugin, record.entry) != CLEARED:
         return
     if record.turn is None or tree.found(record.turn) is not None:

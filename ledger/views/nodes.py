@@ -329,6 +329,14 @@ class Tree:
             left, right = (above, right) if deeper is left else (left, above)
         return left
 
+    def at(self, ordinal: int) -> str | None:
+        """Return the turn of an ordinal; None: there are not so many."""
+        return self.order[ordinal - 1] if 0 < ordinal <= len(self.order) else None
+
+    def first_done(self, turn: str | None) -> Node | None:
+        """Return the first turn of a turn's branch that has an answer."""
+        return next((n for n in reversed(list(self.upward(turn))) if n.done), None)
+
     def upward(self, turn: str | None) -> Iterator[Node]:
         """Yield a turn, its parent, and so on to the root."""
         while turn is not None:

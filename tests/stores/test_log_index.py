@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ledger
 from ledger.errors import DamageWarning, StoreDenied
 from ledger.records import codec
 from ledger.stores import index_making, witness
 from ledger.stores.files import Descriptor
 from ledger.stores.folder import FolderStore
 from ledger.turns.log import Log
-from ledger.views import History
+from ledger.views import History, last_turns
 from ledger.views.late import LateHistory
 from ledger.views.nodes import CLEARED
 from tests.stores import support
@@ -102,6 +103,8 @@ def trees(draw):
         lambda name: build.new("entry", plugin=CLEARED[0], entry=CLEARED[1], data=None, turn=name),
         lambda name: build.new("entry", plugin=CLEARED[0], entry=CLEARED[1], data=None),
         lambda name: build.new("entry", plugin="x", entry="title", data="t", turn=name),
+        lambda name: build.note(name, draw(st.integers(0, 2))),
+        lambda _: build.note(None, draw(st.integers(0, 2))),
         lambda name: build.new("program", version=draw(st.sampled_from(["v1", "v2"]))),
         lambda name: build.new("invented", turn=name),
     ]
@@ -237,8 +240,58 @@ def test_what_an_index_finds_needs_no_reading(folder):
     assert history.request("nobody's") is None
     assert "nobody" not in history
     assert (history.has_program("p"), history.has_program("q")) == (True, False)
+    assert [(history.node(t).ordinal, history.node(t).depth) for t in ("t3", "t29")] == [
+        (4, 3),
+        (30, 29),
+    ]
+    assert (history.at(1), history.at(30), history.at(31), len(history)) == ("t0", "t29", None, 30)
+    assert history.first_done("t29").id == "t0"
+    assert (history.labels(), history.labels("t3"), history.ratings("t29")) == ([], [], [])
+    assert history.entries("ledger", "title") == []
     assert isinstance(history, LateHistory)
     assert store.whole == 0
+
+
+def test_what_is_shown_and_printed_needs_no_reading(tmp_path):
+    """The messages of a window, led by the instructions of the first turn; a turn in print; what is kept beside."""
+
+    def ask(store):
+        chat = ledger.open("c", store=store, context=last_turns(2))
+        said = chat.messages("openai", context=last_turns(2))
+        far, near = chat.turn(3), chat.head
+        notes = chat.title, chat.labels, far.labels, near.labels, far.rating
+        return said, str(near), str(far), str(chat), far.ordinal, far.parent.id, notes
+
+    with small():
+        store = Reads(tmp_path, calls=support.Unflushed())
+        chat = ledger.open("c", store=store)
+        chat.sync(
+            [{"role": "system", "content": "be brief"}]
+            + [
+                {"role": r, "content": f"{r} {n}"} for n in range(40) for r in ("user", "assistant")
+            ],
+            format="openai",
+        )
+        for number in range(20):
+            chat.record(f"asked {number}", f"answered {number}")
+        chat.title = "first"
+        chat.turn(3).label("odd")
+        chat.turn(3).rate(4)
+        chat.label("all")
+        for number in range(20, 40):
+            chat.record(f"asked {number}", f"answered {number}")
+        chat.head.label("last")
+        chat.title = "second"
+        ledger.open("c", store=Reads(tmp_path, calls=support.Unflushed())).heads()
+        assert parts(tmp_path)
+
+        store = Reads(tmp_path, calls=support.Unflushed())
+        found = ask(store)
+        assert store.whole == 0
+        assert found[0][0] == {"role": "system", "content": "be brief"}
+        assert found[-1][:4] == ("second", ["all"], ["odd"], ["last"])
+        shutil.rmtree(tmp_path / "indexes")
+        assert ask(store_at(tmp_path)) == found
 
 
 def test_who_asks_far_and_wide_reads_the_whole(folder):

@@ -170,6 +170,9 @@ _others = st.one_of(
         st.one_of(NAMES, st.none()),
     ),
     st.builds(lambda: new("entry", plugin="ledger", entry="cleared", data=None)),
+    st.builds(
+        lambda name, number: note(name, number), st.one_of(NAMES, st.none()), st.integers(0, 2)
+    ),
     st.builds(lambda version: new("program", version=version), st.sampled_from(["v1", "v2"])),
     st.sampled_from(
         [
@@ -183,6 +186,18 @@ _others = st.one_of(
         ]
     ),
 )
+
+
+def note(name: str | None, number: int) -> Record:
+    """Make a rating, a label, or instructions of a turn."""
+    data: list[tuple[str, Any]] = [
+        ("rating", {"value": True, "by": None, "why": None}),
+        ("label", {"label": "odd", "on": True}),
+        ("instructions", [{"role": "system", "parts": [{"type": "text", "text": "be brief"}]}]),
+    ]
+    kind, value = data[number]
+    return new("entry", plugin="ledger", entry=kind, data=value, turn=name)
+
 
 hostile_logs = st.lists(st.one_of(_turns, _ends, _others), max_size=25).map(placed)
 """Any records in any order: duplicates, unknown names, cycles, wrong types, damage."""

@@ -74,6 +74,11 @@ QUESTIONS: dict[str, Any] = {
     "shown": lambda h, t: h.shown(t, last_turns(2)).saw,
     "shown all": lambda h, t: h.shown(t, all_turns()).saw,
     "shown within": lambda h, t: h.shown(t, within(tokens=2, count=lambda row: 1)).saw,
+    "messages": lambda h, t: h.shown(t, last_turns(2)).messages,
+    "first done": lambda h, t: getattr(h.first_done(t), "id", None),
+    "an ordinal": lambda h, t: (h.at(0), h.at(2), h.at(len(h)), h.at(len(h) + 1)),
+    "a place": lambda h, t: (h.node(t).depth, h.node(t).ordinal),
+    "kept": lambda h, t: [e.seq for e in h.kept.get(("ledger", "rating"), ())],
     "lineage": lambda h, t: h.lineage(t).explain(),
     "labels": lambda h, t: (h.labels(), h.ratings(t)),
 }

@@ -37,8 +37,9 @@ RECORDS = [
 
 ALL = structs(RECORDS)
 USUAL = ("head", "place", "contains", "entries", "ordinal", "latest", "saw", "shown all", "labels")
+MORE = ("len", "messages", "first done", "an ordinal", "a place", "kept")
 ASKED = {
-    **{name: QUESTIONS[name] for name in USUAL},
+    **{name: QUESTIONS[name] for name in USUAL + MORE},
     "the nodes": lambda h, t: [h.nodes.get(name) is not None for name in (t, "e", "no")],
     "the children": lambda h, t: h.children(t),
     "the parent": lambda h, t: h.node("e").parent,
@@ -89,9 +90,30 @@ class Whole:
         found = self.history.merge_base(a, b)
         return [] if found is None else [found]
 
-    def depth(self, turn):
-        """Return how many turns stand above one."""
-        return self.history.node(turn).depth
+    def above(self, turn, depth):
+        """Return the turn of a depth on a turn's branch."""
+        return self.history.branch(turn)[depth : depth + 1]
+
+    def place(self, turn):
+        """Return a turn's ordinal and depth."""
+        return self.history.node(turn).ordinal, self.history.node(turn).depth
+
+    def at(self, ordinal):
+        """Return the turn of an ordinal."""
+        found = self.history.at(ordinal)
+        return [] if found is None else [found]
+
+    def count(self):
+        """Return how many turns there are."""
+        return len(self.history)
+
+    def kept(self, plugin, entry):
+        """Return the entries of a kind."""
+        return list(self.history.kept.get((plugin, entry), ()))
+
+    def noted(self, turn):
+        """Return the ratings and labels of a turn."""
+        return list(self.history.annotated.get(turn, ()))
 
 
 INDEX = Whole()

@@ -18,6 +18,8 @@ from tools.benchmarks.logs import CHAT, TEXT, turn_records
 from ledger.turns.world import SYSTEM
 def answer(message: str) -> str:
     return TEXT
+def asking(message: str) -> str:
+    return ledger.current().messages("openai")[0]["content"]
 from ledger import merging
 from ledger.errors import TurnUnknown
 from ledger.records import kinds
@@ -33,6 +35,7 @@ END = "\nprint(time.perf_counter() - begun)\n"
 STORE = "store.append(CHAT, records)"
 RECORD = "ledger.open(CHAT, store=store).record(TEXT, TEXT)"
 SEND = "ledger.open(CHAT, answer, store=store, context=ledger.last_turns(10))(TEXT)"
+MESSAGES = SEND.replace("answer", "asking")
 HEAD = "ledger.open(CHAT, store=store).continue_from(last).record(TEXT, TEXT)"
 MIDDLE = "ledger.open(CHAT, store=store).continue_from(middle).record(TEXT, TEXT)"
 MERGE = "ledger.open(CHAT, store=store).merge([left, right], by=merging.pick(left))"
@@ -41,6 +44,7 @@ SCRIPTS = {
     "`store.append`": STORE,
     "open, `record`": RECORD,
     "`chat()`, `last_turns(10)`": SEND,
+    "`chat()` that asks for its messages, `last_turns(10)`": MESSAGES,
     "`continue_from` the end, `record`": HEAD,
     "`continue_from` the middle, `record`": MIDDLE,
     "`merge` two at the end": MERGE,
@@ -68,7 +72,7 @@ def rows(bench: Bench) -> Iterator[Row]:
         for name, script in SCRIPTS.items():
             at = f"new process, {turns:,} turns: {name}"
             make = appending(bench, turns, script)
-            yield Row(2, at, make, 10)
+            yield Row(2, at, make, None if script is MESSAGES else 10)
         yield Row(3, f"new process, {turns:,} turns: the last 10", last(bench, turns), 10)
     for turns in lengths[-1:]:
         for name, script in (("an unknown", ASK_UNKNOWN), ("a known", KNOWN)):
