@@ -104,11 +104,20 @@ def log(
     """
     chat = conversation(context, id)
     view = chat if turn is None else chat.continue_from(named(chat, turn))
-    turns = view.turns[-last:] if last else view.turns
+    turns = _last(view.head, last) if last else view.turns
     if as_json:
         say_json([turn_json(t, saw=False) for t in turns])
         return
     say("\n\n".join(turn_text(t) for t in turns))
+
+
+def _last(turn: Turn | None, count: int) -> list[Turn]:
+    """Return the last turns of a branch, the last one last. The others are not read."""
+    found: list[Turn] = []
+    while turn is not None and len(found) < count:
+        found.append(turn)
+        turn = turn.parent
+    return found[::-1]
 
 
 def show(context: typer.Context, id: Id, turn: TurnName, as_json: Json = False) -> None:
