@@ -194,9 +194,11 @@ def _import_export(store: Any, item: Exported, notes: Notes, world: World) -> tu
     exported = _records(item)
     damaged = sum(record["kind"] == "unreadable" for record in exported)
     notes.counts[f"records of {item.conversation} that cannot be read in the export"] += damaged
+    turns = len(History.of(exported, conversation=item.conversation).order)
+    if turns and hasattr(store, "raw") and store.raw(item.conversation).startswith(item.raw_log):
+        return 0, turns
     log = Log(store, item.conversation)
     before = len(log.read().order)
-    turns = len(History.of(exported, conversation=item.conversation).order)
     if not log.history.position and hasattr(store, "adopt"):
         _keep(store, item, set(item.blobs))
         store.adopt(item.conversation, item.raw_log)
