@@ -39,6 +39,13 @@ class Addition:
     turns: list[DraftTurn]
     records: list[NewRecord]
     blobs: list[bytes]
+    held: int = 0
+    """How many turns were left out, since they may go on."""
+
+
+def lacking(history: History, draft: Draft) -> list[DraftTurn]:
+    """Return the turns that a history lacks, without those that may go on."""
+    return [turn for turn in draft.turns if turn.id not in history and turn.id not in draft.held]
 
 
 def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime) -> Addition:
@@ -47,12 +54,13 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
     Where a turn was erased, the source's own records are not kept: they would bring it back.
     Args: keeps_bytes: whether there is a place for attachments.
     """
-    added = [turn for turn in draft.turns if turn.id not in history]
+    added = lacking(history, draft)
+    held = sum(turn.id in draft.held and turn.id not in history for turn in draft.turns)
     _note_grown(history, draft)
     last = _last_import(history)
     moved, left = _head(history, draft, added, last)
     if not added and moved is None:
-        return Addition([], [], [])
+        return Addition([], [], [], held)
     erased = any(turn.id in history and history.nodes[turn.id].erased for turn in draft.turns)
     raw, blobs = _raw(history, draft) if keeps_bytes and not erased else (None, [])
     data = {
@@ -71,7 +79,8 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
         out.append(new("head", times.to_text(now), turn=moved))
     if draft.title and draft.title != last.get("title"):
         out += commands.entry(commands.OWN, commands.TITLE, draft.title, now=now)
-    return Addition(added, out + commands.entry(commands.OWN, IMPORTED, data, now=now), blobs)
+    out += commands.entry(commands.OWN, IMPORTED, data, now=now)
+    return Addition(added, out, blobs, held)
 
 
 def _named(draft: Draft, added: list[NewRecord], *, keeps_bytes: bool) -> list[bytes]:
@@ -213,10 +222,18 @@ def _head(
     """
     before = history.head
     after = added[-1].id if added else before
+    current = _standing(history, draft)
     if before is not None and before != last.get("head"):
         return (before if added else None), last.get("head")
-    left = draft.current if draft.current is not None else after
+    left = current if current is not None else after
     return (left if left != after else None), left
+
+
+def _standing(history: History, draft: Draft) -> str | None:
+    """Return the source's current turn: above it, where that may go on and was left out."""
+    if draft.current in draft.held and draft.current not in history:
+        return next(turn.parent for turn in draft.turns if turn.id == draft.current)
+    return draft.current
 
 
 def _last_import(history: History) -> dict[str, Any]:

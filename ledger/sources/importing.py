@@ -19,7 +19,7 @@ from ledger.formats import merge_json
 from ledger.formats.base import Counted, Draft, Exported, Found, Notes, Report, Skipped
 from ledger.records import ids, times, values
 from ledger.records.kinds import NewRecord, new
-from ledger.sources import drafts, files, seen
+from ledger.sources import drafts, files, holding, seen
 from ledger.sources.ahead import Job, in_order
 from ledger.sources.media import Media
 from ledger.stores.folder import FolderStore
@@ -77,7 +77,7 @@ def _import_path(
     progress: Progress | None,
     world: World,
 ) -> None:
-    sources = list(files.find(path))
+    sources = list(files.find(path, world))
     report.files += sum(len(source.files) for source in sources)
     with seen.Seen(store) as known:
         for source in sources:
@@ -106,8 +106,11 @@ def _import_source(
     turns: dict[str, int] = {}
     gained: dict[str, bool] = {}
     skipped = len(report.notes.skipped)
+    held = False
     for done in _imported(store, source, world):
         report.notes.add(done.notes)
+        report.held += done.held
+        held = held or done.held
         if done.name is None:
             continue
         if done.is_read:
@@ -118,7 +121,8 @@ def _import_source(
         counted.conversations, counted.new = len(gained), counted.new + done.added
         counted.turns += done.added + done.known
         yield done.name
-    if len(report.notes.skipped) == skipped and not any(file.growing for file in source.files):
+    is_whole = len(report.notes.skipped) == skipped and not held
+    if is_whole and not any(file.touched for file in source.files):
         known.add(stamp, turns)
 
 
@@ -143,11 +147,14 @@ class _Done:
     added: int = 0
     known: int = 0
     """How many turns were added, and how many were there."""
+    held: bool = False
+    """Whether a turn may go on and was left out."""
 
 
 def _imported(store: Any, source: files.Source, world: World) -> Iterator[_Done]:
     """Import the conversations of a source; yield what came of each, in order."""
-    jobs = map(partial(_job, store, source.media, world), source.items)
+    items = holding.marked(source.items, world.now)
+    jobs = map(partial(_job, store, source.media, world), items)
     return in_order(jobs) if isinstance(store, FolderStore) else (job.work() for job in jobs)
 
 
@@ -166,11 +173,9 @@ def _import_one(store: Any, name: str, item: Draft | Exported, media: Media, wor
     """Import one conversation whole; what is wrong with it is its own and is noted."""
     notes = Notes()
     try:
-        if isinstance(item, Exported):
-            added, known = _import_export(store, item, notes, world)
-        else:
-            added, known = _import_draft(store, name, item, media, world)
-            notes = item.notes
+        if isinstance(item, Draft):
+            return _import_draft(store, name, item, media, world)
+        added, known = _import_export(store, item, notes, world)
     except LedgerError as error:
         if error.code.startswith("store-"):
             raise
@@ -257,17 +262,15 @@ def _keep(store: Any, item: Exported, named: set[str]) -> None:
 # -- other formats ---------------------------------------------------------------------------------
 
 
-def _import_draft(
-    store: Any, name: str, draft: Draft, media: Media, world: World
-) -> tuple[int, int]:
-    """Add the turns that are not there, with the files they point to. Returns: turns added and turns known."""
+def _import_draft(store: Any, name: str, draft: Draft, media: Media, world: World) -> _Done:
+    """Add the turns that are not there, with the files they point to; those that may go on are left out."""
     log = Log(store, name)
     blobs = log.blobs
     given: list[Attachment] = []
     if blobs is not None and media.names:
         history = log.read()
         complete(history)
-        lacking = [turn for turn in draft.turns if turn.id not in history]
+        lacking = drafts.lacking(history, draft)
         given = media.take_in(lacking, lambda found: log.keep([found]), draft.notes)
     found = drafts.Addition([], [], [])
 
@@ -281,4 +284,6 @@ def _import_draft(
         return found.records
 
     log.append(decide, given, last=True)
-    return len(found.turns), len(draft.turns) - len(found.turns)
+    added = len(found.turns)
+    known = len(draft.turns) - added - found.held
+    return _Done(draft.notes, name, added + known > 0, added, known, found.held > 0)
