@@ -316,8 +316,8 @@ class Report:
                 "import again in some minutes"
             )
         if len(self.sources) > 1:
-            out += _listed(self.sources)
-        out += _told(self.notes.skipped)
+            out += _by_format(self.sources)
+        out += listed(self.notes.skipped)
         out += [
             f"unknown type {name}: {n}, kept as it is" for name, n in _by_name(self.notes.unknown)
         ]
@@ -325,7 +325,7 @@ class Report:
         return out
 
 
-def _listed(sources: list[Counted]) -> list[str]:
+def _by_format(sources: list[Counted]) -> list[str]:
     """Return a line for each format; and, unless there are very many, one for each source with something new."""
     by_format: dict[str, list[Counted]] = {}
     for source in sources:
@@ -355,7 +355,7 @@ def _and_more(source: Counted) -> str:
     return f" and {_count(source.files - 1, 'more file')}" if source.files > 1 else ""
 
 
-def _told(skipped: list[Skipped]) -> list[str]:
+def listed(skipped: list[Skipped]) -> list[str]:
     """Return a line for each thing that was skipped; of very many for one reason, the first ones."""
     left = Counter(skip.reason for skip in skipped)
     shown: Counter[str] = Counter()

@@ -87,13 +87,13 @@ def find(path: str | os.PathLike[str], world: World = SYSTEM) -> Iterator[Source
     than once. All files are looked at before the first source is given.
 
     Args: world: whose clock says which files may still be written to.
-    Raises: import-invalid: nothing that is known was found; the reason says what
+    Raises: import-invalid: it is not there, or nothing that is known was found; the reason says what
     was looked at and the next step. A file that does not read, beside others that do, is a source with a `Skipped`.
     """
     unknown: list[Skipped] = []
     others: list[Skipped] = []
     by_format: dict[int, list[Opened]] = {}
-    for file in _files(Path(path), unknown, world.now):
+    for file in _files(_there(path), unknown, world.now):
         place, reason = _format(file)
         if place is None:
             (unknown if file.known_by_name else others).append(Skipped(file.name, reason))
@@ -167,6 +167,17 @@ def _place(sample: object) -> int | None:
 
 
 # -- where files are -------------------------------------------------------------------------------
+
+
+def _there(path: str | os.PathLike[str]) -> Path:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        reason = "there is no such file or folder"
+        raise ImportInvalid(source=os.fspath(path), reason=reason) from error
+    except (OSError, ValueError):
+        pass  # Told when it is opened.
+    return Path(path)
 
 
 def _files(path: Path, unknown: list[Skipped], now: Clock) -> Iterator[Opened]:

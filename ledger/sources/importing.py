@@ -16,7 +16,7 @@ from typing import Any
 
 from ledger.errors import ImportInvalid, LedgerError
 from ledger.formats import merge_json
-from ledger.formats.base import Counted, Draft, Exported, Found, Notes, Report, Skipped
+from ledger.formats.base import Counted, Draft, Exported, Found, Notes, Report, Skipped, listed
 from ledger.records import ids, times, values
 from ledger.records.kinds import NewRecord, new
 from ledger.sources import drafts, files, holding, seen
@@ -49,7 +49,8 @@ def import_conversations(
     Args: paths: one or several. store: None: this process's memory; a folder; or a store.
     progress: called after each conversation with its id and the report so far.
     Returns: the report: what was imported, what was skipped and why, types not known with counts.
-    Raises: import-invalid: nothing recognisable, or not one conversation, was found; store errors;
+    Raises: import-invalid: a path is not there or holds no conversation; all of the others are imported
+    before, and the error names each such path and has the report; store errors;
     conversation-content: `ledger.keep` says that what is imported may not be kept.
     Files that messages point to and that lie in the same zip or folder are kept as attachments of the
     turns that are added.
@@ -58,16 +59,31 @@ def import_conversations(
     kept_in = store_for(store)
     content.refuse(kept_in, ("message", ANSWER), {})
     report = Report()
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    for path in listed:
+    empty: list[Skipped] = []
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        told, found = len(report.notes.skipped), report.found
         try:
             _import_path(kept_in, path, report, progress, world)
         except ImportInvalid as error:
-            report.notes.skipped.append(Skipped(os.fspath(path), error.reason))
+            empty.append(Skipped(os.fspath(path), error.reason))
+            report.notes.skipped.append(empty[-1])
+        else:
+            if report.found == found:
+                skipped = "\n".join(listed(report.notes.skipped[told:]))
+                empty.append(Skipped(os.fspath(path), f"no conversation in it\n{skipped}"))
+    if empty:
+        raise _invalid(empty, report)
     if not report.found:
-        where = ", ".join(str(path) for path in listed) or "no path"
-        raise ImportInvalid(source=where, reason=f"no conversation in it\n{report}")
+        raise ImportInvalid(source="no path", reason="name a file, a zip file or a folder")
     return report
+
+
+def _invalid(empty: list[Skipped], report: Report) -> ImportInvalid:
+    """Return the error that names the paths which held nothing."""
+    if len(empty) == 1:
+        return ImportInvalid(source=empty[0].what, reason=empty[0].reason, report=report)
+    reason = "\n".join(["nothing to import", *(f"{one.what}: {one.reason}" for one in empty)])
+    return ImportInvalid(source=", ".join(one.what for one in empty), reason=reason, report=report)
 
 
 def _import_path(

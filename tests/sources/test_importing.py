@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -208,9 +209,14 @@ def test_importing_nothing_is_an_error(store, tmp_path, value):
 
 
 def test_a_path_that_is_not_there_is_an_error(store, tmp_path):
-    """A missing file is refused by name."""
-    with pytest.raises(errors.ImportInvalid, match="nowhere"):
-        ledger.import_conversations(tmp_path / "nowhere.json", store=store)
+    """A missing file is refused by name, and the first thing said is that it is not there."""
+    path = tmp_path / "nowhere.json"
+    with pytest.raises(errors.ImportInvalid) as caught:
+        ledger.import_conversations(path, store=store)
+
+    assert str(caught.value) == f"{path}: there is no such file or folder"
+    with pytest.raises(errors.ImportInvalid, match="there is no such file"):
+        ledger.import_conversations(EXPORT / "below-a-file", store=store)
 
 
 def test_a_source_id_that_is_no_safe_name_gets_one(store, export, tmp_path):
@@ -360,12 +366,29 @@ def test_damage_in_an_export_is_told(tmp_path):
     assert "records of alex that cannot be read in the export: 1" in str(report)
 
 
-def test_a_bad_path_among_good_ones_costs_no_report(store, tmp_path):
-    """What a later path lacks is told beside what the others gave."""
-    report = ledger.import_conversations([EXPORT, tmp_path / "nowhere.json"], store=store)
+def test_bad_paths_among_good_ones_cost_nothing_and_are_an_error(store, tmp_path):
+    """All that can be imported is, before and after bad paths; the error names each, and has the report."""
+    missing, other = tmp_path / "nowhere.json", write(tmp_path, {"what": "else"}, "other.json")
+    skipped = write(
+        tmp_path, [{"title": "B", "mapping": {"x": {"id": "x", "message": None}}}], "skipped.json"
+    )
 
-    assert report.conversations == 2
-    assert "nowhere.json" in str(report)
+    with pytest.raises(errors.ImportInvalid) as caught:
+        ledger.import_conversations([missing, EXPORT, other, skipped], store=store)
+
+    assert len(store.conversations()) == 2
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.source == f"{missing}, {other}, {skipped}"
+    for line in (f"{missing}: there is no such file or folder", f"{other}: nothing", "'B': it has"):
+        assert line in error.message()
+    assert error.report.conversations == 2
+    assert "nowhere.json" in str(error.report)
+
+
+def test_no_path_is_an_error(store):
+    """Who names no path is told to."""
+    with pytest.raises(errors.ImportInvalid, match="no path: name a file"):
+        ledger.import_conversations([], store=store)
 
 
 def test_a_damaged_log_is_exported_as_it_is(tmp_path):
