@@ -30,6 +30,7 @@ TURN_FIELDS = ({"message": ""}, {programs.ANSWER: ""})
 
 LEFT = "attachments left out, since the store keeps none"
 GROWN = "turns that went on in the source after they were imported, left as they were"
+RETITLED = "titles that were changed in the source, taken over"
 
 
 @dataclass(slots=True)
@@ -41,6 +42,8 @@ class Addition:
     blobs: list[bytes]
     held: int = 0
     """How many turns were left out, since they may go on."""
+    retitled: bool = False
+    """Whether the conversation was here, and its title was changed in the source since."""
 
 
 def lacking(history: History, draft: Draft) -> list[DraftTurn]:
@@ -59,7 +62,8 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
     _note_grown(history, draft)
     last = _last_import(history)
     moved, left = _head(history, draft, added, last)
-    if not added and moved is None:
+    title = _title(history, draft, is_newer=bool(added))
+    if not added and moved is None and title is None:
         return Addition([], [], [], held)
     erased = any(turn.id in history and history.nodes[turn.id].erased for turn in draft.turns)
     raw, blobs = _raw(history, draft) if keeps_bytes and not erased else (None, [])
@@ -77,10 +81,10 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
     blobs += _named(draft, out, keeps_bytes=keeps_bytes)
     if moved is not None:
         out.append(new("head", times.to_text(now), turn=moved))
-    if draft.title and draft.title != last.get("title"):
-        out += commands.entry(commands.OWN, commands.TITLE, draft.title, now=now)
+    if title is not None:
+        out += commands.entry(commands.OWN, commands.TITLE, title, now=now)
     out += commands.entry(commands.OWN, IMPORTED, data, now=now)
-    return Addition(added, out, blobs, held)
+    return Addition(added, out, blobs, held, retitled=title is not None and bool(last))
 
 
 def _named(draft: Draft, added: list[NewRecord], *, keeps_bytes: bool) -> list[bytes]:
@@ -234,6 +238,21 @@ def _standing(history: History, draft: Draft) -> str | None:
     if draft.current in draft.held and draft.current not in history:
         return next(turn.parent for turn in draft.turns if turn.id == draft.current)
     return draft.current
+
+
+def _title(history: History, draft: Draft, *, is_newer: bool) -> str | None:
+    """Return the title to record; None: the one that is here stays.
+
+    It follows the source until somebody else sets it. A title that an import brought before is not new:
+    it may come from an older export, and two of them would change it at each import, for ever.
+    """
+    before = [title for data in _imports(history) if (title := data.get("title"))]
+    here = commands.title(history)
+    if not draft.title or not (is_newer or history.order):
+        return None
+    if draft.title == here or (here is not None and [here] != before[:1]):
+        return None
+    return draft.title if is_newer or draft.title not in before else None
 
 
 def _last_import(history: History) -> dict[str, Any]:

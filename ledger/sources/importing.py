@@ -302,4 +302,6 @@ def _import_draft(store: Any, name: str, draft: Draft, media: Media, world: Worl
     log.append(decide, given, last=True)
     added = len(found.turns)
     known = len(draft.turns) - added - found.held
+    if found.retitled:
+        draft.notes.counts[drafts.RETITLED] += 1
     return _Done(draft.notes, name, added + known > 0, added, known, found.held > 0)

@@ -10,6 +10,7 @@ import pytest
 import ledger
 from ledger import errors, merging
 from ledger.records import kinds
+from ledger.sources import drafts
 
 EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 FRACTIONS = "6955bd00-aaaa-4bbb-8ccc-000000000001"
@@ -122,6 +123,70 @@ def test_a_conversation_that_went_on_here_keeps_its_head(store, export, tmp_path
     chat = ledger.open(FRACTIONS, store=store)
     assert chat.head == mine
     assert len(chat.all_turns()) == 7
+
+
+def rename(export, tmp_path, title):
+    """Return the export with the first conversation renamed."""
+    export[0]["title"] = title
+    return write(tmp_path, export)
+
+
+def test_a_title_that_was_changed_in_the_source_is_taken_over(store, export, tmp_path):
+    """With no new turn, the title follows the source, once, and the report says so."""
+    ledger.import_conversations(EXPORT, store=store)
+    renamed = rename(export, tmp_path, "Renamed")
+
+    report = ledger.import_conversations(renamed, store=store)
+
+    chat = ledger.open(FRACTIONS, store=store)
+    assert chat.title == "Renamed"
+    assert (report.turns, report.notes.counts[drafts.RETITLED]) == (0, 1)
+    before = store.raw(FRACTIONS)
+    again = ledger.import_conversations(renamed, store=store)
+    assert (store.raw(FRACTIONS), again.notes.counts) == (before, {})
+
+
+def test_a_title_that_comes_later_is_taken(store, export, tmp_path):
+    """A conversation that had none at first gets its title; one that has lost it keeps it."""
+    ledger.import_conversations(rename(export, tmp_path, None), store=store)
+    ledger.import_conversations(rename(export, tmp_path, "Late"), store=store)
+    ledger.import_conversations(rename(export, tmp_path, None), store=store)
+    add(export[0], "d2-answer", "user", "e1-ask", "Thanks!", 1767225800.0)
+    ledger.import_conversations(rename(export, tmp_path, None), store=store)
+    ledger.import_conversations(rename(export, tmp_path, "Later"), store=store)
+
+    chat = ledger.open(FRACTIONS, store=store)
+    titles = [entry["data"] for entry in chat.entries("ledger", "title")]
+    assert titles == ["Late", "Later"]
+
+
+def test_a_title_that_somebody_set_stays(store, export, tmp_path):
+    """When the title is not what the last import left, the source's does not replace it, new turns or not."""
+    ledger.import_conversations(EXPORT, store=store)
+    chat = ledger.open(FRACTIONS, store=store)
+    chat.title = "Mine"
+    before = store.raw(FRACTIONS)
+
+    ledger.import_conversations(rename(export, tmp_path, "Renamed"), store=store)
+
+    assert store.raw(FRACTIONS) == before
+    add(export[0], "d2-answer", "user", "e1-ask", "Thanks!", 1767225800.0)
+    ledger.import_conversations(rename(export, tmp_path, "Renamed again"), store=store)
+    assert chat.title == "Mine"
+
+
+def test_an_older_export_does_not_bring_its_title_back(store, export, tmp_path):
+    """Two exports imported in turn, for ever, change nothing; with new turns an old title is new again."""
+    ledger.import_conversations(EXPORT, store=store)
+    ledger.import_conversations(rename(export, tmp_path, "Renamed"), store=store)
+    before = store.raw(FRACTIONS)
+
+    ledger.import_conversations(EXPORT, store=store)
+    assert store.raw(FRACTIONS) == before
+    add(export[0], "d2-answer", "user", "e1-ask", "Thanks!", 1767225800.0)
+    ledger.import_conversations(rename(export, tmp_path, "Fractions with Alex"), store=store)
+
+    assert ledger.open(FRACTIONS, store=store).title == "Fractions with Alex"
 
 
 def test_a_current_turn_that_moved_in_the_source_moves_the_head(store, export, tmp_path):
