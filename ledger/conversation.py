@@ -410,11 +410,7 @@ class Conversation:
     @property
     def title(self) -> str | None:
         """The conversation's title, or None. Setting it keeps a new one; the old ones stay."""
-        found = self._log.read().entries(commands.OWN, commands.TITLE)
-        for entry in reversed(found):
-            if isinstance(data := kinds.payload(entry.data, entry.seq), str):
-                return data
-        return None
+        return commands.title(self._log.read())
 
     @title.setter
     def title(self, text: str) -> None:

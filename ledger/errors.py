@@ -388,11 +388,16 @@ class AttachmentMissing(LedgerError):
 
 
 class ImportInvalid(LedgerError):
-    """Raised when nothing, or contradicting content, would be imported. Next: read the reason."""
+    """Raised when nothing, or contradicting content, would be imported. Next: read the reason.
+
+    Of several paths, all that can be imported is imported before.
+    """
 
     code: ClassVar[str] = "import-invalid"
     source: str
     reason: str
+    report: Any = field(default=None, repr=False)
+    """Of `import_conversations`: its `Report`, with what was imported from the other paths."""
 
     def message(self) -> str:
         return f"{self.source}: {self.reason}"

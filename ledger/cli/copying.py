@@ -13,6 +13,7 @@ from ledger.cli.output import (
     of_each,
     say,
     say_json,
+    whole_id,
 )
 from ledger.cli.stores import named_store, opened_store
 from ledger.sources.copying import Copied, copy_conversation
@@ -33,7 +34,11 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TO", help="The other store.")],
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Which conversations.", show_default=False),
+        typer.Argument(
+            metavar="[ID]...",
+            help="Which conversations: their ids, or the beginnings of them.",
+            show_default=False,
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     as_json: Json = False,
@@ -48,7 +53,11 @@ def copy(
         raise typer.BadParameter("name the conversations, or say --all")
     given, taken = opened_store(named_store(source)), opened_store(named_store(target))
     names = given.conversations() if everything else list(dict.fromkeys(ids or ()))
-    done, code = of_each(names, lambda name: copy_conversation(given, taken, name), as_json=as_json)
+
+    def copied(name: str) -> Copied:
+        return copy_conversation(given, taken, name if everything else whole_id(given, name))
+
+    done, code = of_each(names, copied, as_json=as_json)
     if as_json:
         say_json(msgspec.to_builtins(done))
     else:

@@ -27,6 +27,11 @@ from ledger.views.text import printable
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+NOT_PROMISED = [
+    "Backups, copies, exports, and the memory of processes that read it are not changed.",
+    "Importing one of them, or what it was imported from, brings it back, turns forgotten in it included.",
+]
+"""What may still hold a conversation that was deleted, and bring it back."""
 REFUSED = 4
 """The exit code of who is asked and does not agree."""
 
@@ -58,7 +63,8 @@ def forget(
 def delete(context: typer.Context, id: WholeId, yes: Yes = False, as_json: Json = False) -> None:
     """Remove a conversation with all its turns, and the attachments that only it names.
 
-    This cannot be undone.
+    This cannot be undone. But importing it again brings it back, with turns that were forgotten in it:
+    what was deleted is not remembered.
     Example: turn-ledger delete alex
     """
     store = store_of(context)
@@ -69,7 +75,7 @@ def delete(context: typer.Context, id: WholeId, yes: Yes = False, as_json: Json 
     if not there and not report:
         raise ConversationUnknown(conversation=id, where=place_of(store))
     if as_json:
-        say_json(msgspec.to_builtins(report))
+        say_json({**msgspec.to_builtins(report), "not_promised": NOT_PROMISED})
     else:
         say(printable(_text(report), lines=True))
 
@@ -115,4 +121,4 @@ def _text(report: Deleted) -> str:
     lines += [f"  file: {name}" for name in report.files]
     lines += [f"  attachment: {sha256}" for sha256 in report.attachments]
     lines += [f"  stays, named elsewhere: {sha256}" for sha256 in report.attachments_kept]
-    return "\n".join(lines)
+    return "\n".join([*lines, "not promised:", *(f"  {told}" for told in NOT_PROMISED)])

@@ -33,6 +33,7 @@ from ledger.cli.progress import Progress
 from ledger.cli.stores import store_of
 from ledger.conversation import Conversation
 from ledger.errors import ImportInvalid
+from ledger.formats.base import Report
 from ledger.records import messages
 from ledger.sources.exporting import log_of
 from ledger.sources.importing import import_conversations
@@ -60,13 +61,23 @@ def import_(
     """Import conversations: a file, zip or folder of a known program, or our own JSON.
 
     Formats are found by looking. Importing again adds only what is new; nothing is overwritten.
+    All that can be imported is; then exit code 6 says that a path was not there, or held nothing.
     Example: turn-ledger import chatgpt-export.zip
     """
     shown = Progress(None if as_json else sys.stderr)
     try:
         report = import_conversations(paths, store=store_of(context), progress=shown.show)
+    except ImportInvalid as error:
+        shown.end()
+        if error.report is not None and error.report.found:
+            _say_report(error.report, as_json=as_json)
+        raise
     finally:
         shown.end()
+    _say_report(report, as_json=as_json)
+
+
+def _say_report(report: Report, *, as_json: bool) -> None:
     if as_json:
         say_json(report.to_dict())
     else:

@@ -95,6 +95,7 @@ def _draft(file: File, named: _Tables, session: Any, what: str) -> Draft | Skipp
         raw_type="application/jsonl",
         notes=notes,
         what=what,
+        growing=file.growing(each.last_time(nodes)),
     )
 
 

@@ -124,6 +124,10 @@ class Draft:
     side_of: dict[str, Any] | None = None
     """Of a side line (a sub-agent): what it was made for, as far as known: `conversation` (its
     source id), `turn`, `call` (the id of the tool call)."""
+    growing: bool = False
+    """Whether one of its files was written to just now: what it was about may go on."""
+    held: frozenset[str] = frozenset()
+    """Turns that may go on, left for a later import unless they are there; see `sources.holding`."""
 
 
 @dataclass(slots=True)
@@ -178,9 +182,12 @@ class File(Protocol):
     def path(self) -> str:
         """Its path within what was given, with `/`: of a file that was given itself, its name."""
 
-    @property
-    def growing(self) -> bool:
-        """Whether it was written to just now: then what stands last in it may not be all there."""
+    def growing(self, last: datetime | None) -> bool:
+        """Say whether it was written to just now: then what stands last in it may not be all there.
+
+        Args: last: the time of its last line. None, when no line tells one: the file's own time
+        counts, which is that of a copy where it was copied.
+        """
 
     def elements(self) -> Iterator[Element | Broken]:
         """Read its values: those of a JSON file, or one a line. A database has none."""
@@ -259,6 +266,8 @@ class Report:
     """Conversations of the source that were there already, whole."""
     turns_known: int = 0
     """Turns of the source that were there already, and were left as they are."""
+    held: int = 0
+    """Conversations whose last turn may still go on: it was left for a later import."""
     files: int = 0
     """Files that hold conversations, as far as they were found."""
     files_read: int = 0
@@ -268,9 +277,9 @@ class Report:
     notes: Notes = field(default_factory=Notes)
 
     @property
-    def found(self) -> bool:
-        """Whether the source held any conversation, new or known."""
-        return bool(self.conversations or self.conversations_known)
+    def found(self) -> int:
+        """How many conversations the source held: new, known, or only just begun."""
+        return self.conversations + self.conversations_known + self.held
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON data."""
@@ -279,6 +288,7 @@ class Report:
             "turns": self.turns,
             "conversations_known": self.conversations_known,
             "turns_known": self.turns_known,
+            "held": self.held,
             "files": self.files,
             "sources": [asdict(source) for source in self.sources],
             "skipped": [{"what": skip.what, "reason": skip.reason} for skip in self.notes.skipped],
@@ -299,9 +309,15 @@ class Report:
                 f"already there: {_count(self.conversations_known, 'whole conversation')}, "
                 f"{_count(self.turns_known, 'turn')}"
             )
+        if self.held:
+            turns = "the last turn" if self.held == 1 else "the last turns"
+            out.append(
+                f"{turns} of {_count(self.held, 'conversation')} left out, which may still go on; "
+                "import again in some minutes"
+            )
         if len(self.sources) > 1:
-            out += _listed(self.sources)
-        out += _told(self.notes.skipped)
+            out += _by_format(self.sources)
+        out += listed(self.notes.skipped)
         out += [
             f"unknown type {name}: {n}, kept as it is" for name, n in _by_name(self.notes.unknown)
         ]
@@ -309,7 +325,7 @@ class Report:
         return out
 
 
-def _listed(sources: list[Counted]) -> list[str]:
+def _by_format(sources: list[Counted]) -> list[str]:
     """Return a line for each format; and, unless there are very many, one for each source with something new."""
     by_format: dict[str, list[Counted]] = {}
     for source in sources:
@@ -339,7 +355,7 @@ def _and_more(source: Counted) -> str:
     return f" and {_count(source.files - 1, 'more file')}" if source.files > 1 else ""
 
 
-def _told(skipped: list[Skipped]) -> list[str]:
+def listed(skipped: list[Skipped]) -> list[str]:
     """Return a line for each thing that was skipped; of very many for one reason, the first ones."""
     left = Counter(skip.reason for skip in skipped)
     shown: Counter[str] = Counter()

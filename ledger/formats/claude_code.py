@@ -113,6 +113,7 @@ class _Session:
             raw_type=self._raw_type(files),
             blobs=pieces.blobs(tree.turns),
             side_of=self._side_of(side) if side is not None else None,
+            growing=bool(self._found.growing),
         )
 
     def _last(self, lines: list[Line], files: set[int], side: str | None) -> Line:

@@ -104,7 +104,7 @@ def read(files: Sequence[File], notes: Notes) -> Lines:
         found.files.append([])
         found.linked.append({number})
         _read_file(found, number, file, notes)
-        if file.growing:
+        if file.growing(_last_time(found, number)):
             _note_end(found, number)
     for number in range(len(files)):
         _hang(found, number, notes)
@@ -187,6 +187,12 @@ def _read_file(found: Lines, number: int, file: File, notes: Notes) -> None:
         if uuid := string(value.get("uuid")):
             found.by_id.setdefault(qualified(uuid, value.get("sessionId")), line)
         found.files[number].append((line, value, raw))
+
+
+def _last_time(found: Lines, number: int) -> datetime | None:
+    """Return the time of the last line of a file that tells one."""
+    told = (clean.moment(value.get("timestamp")) for _, value, _ in reversed(found.files[number]))
+    return next(filter(None, told), None)
 
 
 def _note_end(found: Lines, number: int) -> None:

@@ -125,6 +125,7 @@ class _Sessions:
             raw_type="application/jsonl",
             blobs=pieces.blobs(tree.turns),
             side_of=side_of,
+            growing=any(rollout.growing for rollout in self._rollouts),
         )
 
     def _side_of(self, side: Rollout) -> dict[str, Any]:

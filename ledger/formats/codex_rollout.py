@@ -55,6 +55,8 @@ class Rollout:
     at: str | None = None
     """The node that it stands at."""
     last: datetime | None = None
+    growing: bool = False
+    """Whether more of the last turn may come."""
     raw: bytes = b""
     agents: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Sub-agents that were begun here: their sessions, each with the node and id of the call."""

@@ -33,8 +33,9 @@ _PHASES = {_ANSWER: _ANSWER, _ON_THE_WAY: _ON_THE_WAY}
 def read(file: File, rollout: Rollout, notes: Notes) -> None:
     """Read the nodes of a file whose place is known."""
     given = list(lines(file, notes))
-    _Walk(rollout, given, notes).walk(growing=file.growing)
     rollout.last = next((line.created for line in reversed(given) if line.created), None)
+    rollout.growing = file.growing(rollout.last)
+    _Walk(rollout, given, notes).walk(growing=rollout.growing)
     rollout.raw = b"".join(line.raw + b"\n" for line in given)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from ledger.formats import clean, media
@@ -70,6 +71,7 @@ def draft(
     what: str,
     raw_type: str = "application/json",
     blobs: Mapping[str, bytes] | None = None,
+    growing: bool = False,
 ) -> Draft | Skipped:
     """Return a conversation as found; one without a turn is skipped.
 
@@ -92,6 +94,7 @@ def draft(
         notes=notes,
         raw_type=raw_type,
         blobs=kept,
+        growing=growing,
     )
 
 
@@ -139,6 +142,11 @@ def turn_at(record: str, tree: Tree, notes: Notes) -> str | None:
     if found is None:
         notes.counts["current messages that are not there"] += 1
     return found
+
+
+def last_time(nodes: Iterable[Node]) -> datetime | None:
+    """Return the time of the record that was written last."""
+    return max(filter(None, (node.created for node in nodes)), default=None)
 
 
 def newest(nodes: list[Node]) -> Node | None:

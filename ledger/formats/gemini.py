@@ -91,7 +91,9 @@ class _Session:
         if self._checkpoint:
             self._take_checkpoint()
         last = self._nodes.get(self._at or "")
-        if last is not None and last.kind == "answer" and self._file.growing:
+        told = (clean.moment(self._facts.get("lastUpdated")), last.created if last else None)
+        growing = self._file.growing(max(filter(None, told), default=None))
+        if last is not None and last.kind == "answer" and growing:
             last.kind = "step"
         first = next(iter(self._nodes), "nothing")
         id = clean.record_id(string(self._facts.get("sessionId"))) or f"of-{first}"
@@ -111,6 +113,7 @@ class _Session:
             raw_type="application/jsonl" if lines else "application/json",
             blobs=pieces.blobs(tree.turns),
             side_of=self._side_of(),
+            growing=growing,
         )
 
     def _side_of(self) -> dict[str, Any] | None:

@@ -107,6 +107,7 @@ class _Thread:
             raw_type="application/jsonl",
             notes=self.notes,
             what=what,
+            growing=self.file.growing(each.last_time(nodes)),
         )
 
     def _beginning(self) -> str:

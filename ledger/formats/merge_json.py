@@ -9,8 +9,10 @@ What exists stays: nothing here is changed, ended differently, un-erased, or giv
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
+
+import msgspec
 
 from ledger.errors import ImportInvalid
 from ledger.records import erasing
@@ -40,25 +42,39 @@ def missing(
     Raises: import-invalid: a turn has the same id and another content (its `turn` record, or its
     first `ended` record, differs); nothing is to be appended then.
     """
+    alike = _alike(exported, existing)
+    rest = exported[alike:]
+    if not rest:
+        return []
     there, here = _Copy(exported), _Copy(existing)
-    _refuse_changed(there, here, source)
-    going_on = {turn for turn in there.of_turn if _goes_on(turn, there, here)}
+    turns = {turn: None for record in rest if (turn := _turn(record)) is not None}
+    _refuse_changed(turns, there, here, source)
+    going_on = {turn for turn in turns if _goes_on(turn, there, here)}
     added: list[Record] = []
-    places: dict[int, int] = {}
-    for place, record in enumerate(exported, 1):
-        if _is_missing(record, there, here, going_on):
+    places = {place: place for place in range(1, alike + 1)}
+    for place, record in enumerate(rest, alike + 1):
+        content = _content(record)
+        if _is_missing(record, content, there, here, going_on):
             added.append(_moved(record, places))
             places[place] = len(existing) + len(added)
-        elif (known := here.places.get(_content(record))) is not None:
+        elif (known := here.places.get(content)) is not None:
             places[place] = known
     return added
+
+
+def _alike(exported: Sequence[Record], existing: Sequence[Record]) -> int:
+    """Return how many records both begin with: a copy that comes back has most of them unchanged."""
+    for place, (one, other) in enumerate(zip(exported, existing, strict=False)):
+        if _content(one) != _content(other):
+            return place
+    return min(len(exported), len(existing))
 
 
 class _Copy:
     """One copy of a conversation, by what makes a record the same record in another copy."""
 
     def __init__(self, records: Sequence[Record]) -> None:
-        self.places: dict[str, int] = {}
+        self.places: dict[str | bytes, int] = {}
         """The place of the first record with a content."""
         self.versions = {r.get("version") for r in records if r.get("kind") == "program"}
         self.of_turn: dict[str, list[Record]] = {}
@@ -82,8 +98,8 @@ class _Copy:
         return any(record.get("erased") is True for record in self.of_turn.get(turn, []))
 
 
-def _refuse_changed(there: _Copy, here: _Copy, source: str) -> None:
-    for turn in there.of_turn:
+def _refuse_changed(turns: Collection[str], there: _Copy, here: _Copy, source: str) -> None:
+    for turn in turns:
         if there.erased(turn) or here.erased(turn):
             continue
         for kind in ("turn", "ended"):
@@ -94,7 +110,9 @@ def _refuse_changed(there: _Copy, here: _Copy, source: str) -> None:
                 raise ImportInvalid(source=source, reason=reason)
 
 
-def _is_missing(record: Record, there: _Copy, here: _Copy, going_on: set[str]) -> bool:
+def _is_missing(
+    record: Record, content: str | bytes, there: _Copy, here: _Copy, going_on: Collection[str]
+) -> bool:
     kind = record.get("kind")
     if kind in _NO_CONTENT:
         return False
@@ -106,10 +124,10 @@ def _is_missing(record: Record, there: _Copy, here: _Copy, going_on: set[str]) -
         return False
     turn = _turn(record)
     if turn is None or not there.has(turn):
-        return _content(record) not in here.places
+        return content not in here.places
     if not here.has(turn):
         return True
-    return turn in going_on and _content(record) not in here.places
+    return turn in going_on and content not in here.places
 
 
 def _goes_on(turn: str, there: _Copy, here: _Copy) -> bool:
@@ -125,8 +143,12 @@ def _turn(record: Record) -> str | None:
     return turn if isinstance(turn, str) and record.get("kind") not in _BESIDE_TURNS else None
 
 
-def _content(record: Record) -> str:
-    return json.dumps({k: v for k, v in record.items() if k not in _PLACES}, sort_keys=True)
+def _content(record: Record) -> str | bytes:
+    content = {key: value for key, value in record.items() if key not in _PLACES}
+    try:
+        return msgspec.json.encode(content, order="sorted")
+    except (OverflowError, ValueError):  # A number or a text that only others write.
+        return json.dumps(content, sort_keys=True)
 
 
 def _moved(record: Record, places: dict[int, int]) -> Record:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from ledger.formats import clean, pieces
@@ -79,7 +80,14 @@ def _session(file: File, row: Row, callers: dict[str, dict[str, Any]]) -> Iterat
         raw_type="application/jsonl",
         blobs=pieces.blobs(tree.turns),
         side_of=callers.get(id, {"conversation": clean.record_id(parent)}) if parent else None,
+        growing=file.growing(_last_time(told)),
     )
+
+
+def _last_time(rows: list[Row]) -> datetime | None:
+    """Return when the last of some rows was written."""
+    told = (clean.moment(row.get(key)) for row in rows for key in ("time_created", "time_updated"))
+    return max(filter(None, told), default=None)
 
 
 def _dumped(row: Row) -> bytes:

@@ -85,6 +85,7 @@ class _Talk:
         self._title: str | None = None
         self._at: str | None = None
         self._last = ""
+        self._growing = False
 
     def read(self, file: File) -> None:
         """Read a file; entries that another has too are taken once."""
@@ -116,6 +117,7 @@ class _Talk:
         for node, above in below:
             node.parent = own.get(above, above) or None
         self._raw.append(b"".join(line + b"\n" for line in raw))
+        self._growing |= file.growing(clean.moment(last))
         if last >= self._last:
             self._at, self._last = at, last
 
@@ -137,6 +139,7 @@ class _Talk:
             notes=self._notes,
             raw_type="application/jsonl",
             blobs=pieces.blobs(tree.turns),
+            growing=self._growing,
         )
 
     def _entry(self, id: str, value: Raw, session: str) -> str:

@@ -30,6 +30,7 @@ TURN_FIELDS = ({"message": ""}, {programs.ANSWER: ""})
 
 LEFT = "attachments left out, since the store keeps none"
 GROWN = "turns that went on in the source after they were imported, left as they were"
+RETITLED = "titles that were changed in the source, taken over"
 
 
 @dataclass(slots=True)
@@ -39,6 +40,15 @@ class Addition:
     turns: list[DraftTurn]
     records: list[NewRecord]
     blobs: list[bytes]
+    held: int = 0
+    """How many turns were left out, since they may go on."""
+    retitled: bool = False
+    """Whether the conversation was here, and its title was changed in the source since."""
+
+
+def lacking(history: History, draft: Draft) -> list[DraftTurn]:
+    """Return the turns that a history lacks, without those that may go on."""
+    return [turn for turn in draft.turns if turn.id not in history and turn.id not in draft.held]
 
 
 def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime) -> Addition:
@@ -47,12 +57,14 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
     Where a turn was erased, the source's own records are not kept: they would bring it back.
     Args: keeps_bytes: whether there is a place for attachments.
     """
-    added = [turn for turn in draft.turns if turn.id not in history]
+    added = lacking(history, draft)
+    held = sum(turn.id in draft.held and turn.id not in history for turn in draft.turns)
     _note_grown(history, draft)
     last = _last_import(history)
     moved, left = _head(history, draft, added, last)
-    if not added and moved is None:
-        return Addition([], [], [])
+    title = _title(history, draft, is_newer=bool(added))
+    if not added and moved is None and title is None:
+        return Addition([], [], [], held)
     erased = any(turn.id in history and history.nodes[turn.id].erased for turn in draft.turns)
     raw, blobs = _raw(history, draft) if keeps_bytes and not erased else (None, [])
     data = {
@@ -69,9 +81,10 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
     blobs += _named(draft, out, keeps_bytes=keeps_bytes)
     if moved is not None:
         out.append(new("head", times.to_text(now), turn=moved))
-    if draft.title and draft.title != last.get("title"):
-        out += commands.entry(commands.OWN, commands.TITLE, draft.title, now=now)
-    return Addition(added, out + commands.entry(commands.OWN, IMPORTED, data, now=now), blobs)
+    if title is not None:
+        out += commands.entry(commands.OWN, commands.TITLE, title, now=now)
+    out += commands.entry(commands.OWN, IMPORTED, data, now=now)
+    return Addition(added, out, blobs, held, retitled=title is not None and bool(last))
 
 
 def _named(draft: Draft, added: list[NewRecord], *, keeps_bytes: bool) -> list[bytes]:
@@ -213,10 +226,33 @@ def _head(
     """
     before = history.head
     after = added[-1].id if added else before
+    current = _standing(history, draft)
     if before is not None and before != last.get("head"):
         return (before if added else None), last.get("head")
-    left = draft.current if draft.current is not None else after
+    left = current if current is not None else after
     return (left if left != after else None), left
+
+
+def _standing(history: History, draft: Draft) -> str | None:
+    """Return the source's current turn: above it, where that may go on and was left out."""
+    if draft.current in draft.held and draft.current not in history:
+        return next(turn.parent for turn in draft.turns if turn.id == draft.current)
+    return draft.current
+
+
+def _title(history: History, draft: Draft, *, is_newer: bool) -> str | None:
+    """Return the title to record; None: the one that is here stays.
+
+    It follows the source until somebody else sets it. A title that an import brought before is not new:
+    it may come from an older export, and two of them would change it at each import, for ever.
+    """
+    before = [title for data in _imports(history) if (title := data.get("title"))]
+    here = commands.title(history)
+    if not draft.title or not (is_newer or history.order):
+        return None
+    if draft.title == here or (here is not None and [here] != before[:1]):
+        return None
+    return draft.title if is_newer or draft.title not in before else None
 
 
 def _last_import(history: History) -> dict[str, Any]:

@@ -41,7 +41,8 @@ from ledger.formats import (
 from ledger.formats.base import Broken, Format, Found, Notes, Skipped, Unreadable
 from ledger.sources import zips
 from ledger.sources.media import UNREADABLE, Media
-from ledger.sources.opened import Opened, said
+from ledger.sources.opened import Clock, Opened, said
+from ledger.turns.world import SYSTEM, World
 
 FORMATS: tuple[Format, ...] = (
     *(export_json, chatgpt, claude_code, codex, gemini, pi, opencode),
@@ -78,20 +79,21 @@ class Source(NamedTuple):
         return self.files[0].media if self.files else Media()
 
 
-def find(path: str | os.PathLike[str]) -> Iterator[Source]:
+def find(path: str | os.PathLike[str], world: World = SYSTEM) -> Iterator[Source]:
     """Yield the files at a path that hold conversations, each with its format and what it holds.
 
     In a folder (to any depth) and in a zip, every file whose name may be one of a format is looked
     at; but where files lie as a program keeps them, only those. The same conversation may come more
     than once. All files are looked at before the first source is given.
 
-    Raises: import-invalid: nothing that is known was found; the reason says what was looked at and
-    the next step. A file that does not read, beside others that do, is a source with a `Skipped`.
+    Args: world: whose clock says which files may still be written to.
+    Raises: import-invalid: it is not there, or nothing that is known was found; the reason says what
+    was looked at and the next step. A file that does not read, beside others that do, is a source with a `Skipped`.
     """
     unknown: list[Skipped] = []
     others: list[Skipped] = []
     by_format: dict[int, list[Opened]] = {}
-    for file in _files(Path(path), unknown):
+    for file in _files(_there(path), unknown, world.now):
         place, reason = _format(file)
         if place is None:
             (unknown if file.known_by_name else others).append(Skipped(file.name, reason))
@@ -167,15 +169,27 @@ def _place(sample: object) -> int | None:
 # -- where files are -------------------------------------------------------------------------------
 
 
-def _files(path: Path, unknown: list[Skipped]) -> Iterator[Opened]:
+def _there(path: str | os.PathLike[str]) -> Path:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        reason = "there is no such file or folder"
+        raise ImportInvalid(source=os.fspath(path), reason=reason) from error
+    except (OSError, ValueError):
+        pass  # Told when it is opened.
+    return Path(path)
+
+
+def _files(path: Path, unknown: list[Skipped], now: Clock) -> Iterator[Opened]:
     """Yield the files to look at; what is refused is told in `unknown`."""
     if not path.is_dir():
-        yield from _opened(path, path.name, unknown, Media(), known_by_name=True)
+        yield from _opened(path, path.name, unknown, Media(), now, known_by_name=True)
         return
     listed = list(_below(path, unknown))
     media = Media(listed, lambda name: (path / name).open("rb"))
     for inner in _wanted(listed):
-        yield from _opened(path / inner, inner, unknown, media, known_by_name=_is_known(inner))
+        known = _is_known(inner)
+        yield from _opened(path / inner, inner, unknown, media, now, known_by_name=known)
 
 
 def _below(folder: Path, unknown: list[Skipped]) -> Iterator[str]:
@@ -190,7 +204,7 @@ def _below(folder: Path, unknown: list[Skipped]) -> Iterator[str]:
 
 
 def _opened(
-    path: Path, inner: str, unknown: list[Skipped], media: Media, *, known_by_name: bool
+    path: Path, inner: str, unknown: list[Skipped], media: Media, now: Clock, *, known_by_name: bool
 ) -> Iterator[Opened]:
     """Yield the file, or when it is a zip those in it. Args: media: the files beside it."""
     try:
@@ -206,7 +220,13 @@ def _opened(
     else:
         if not is_zip:
             yield Opened(
-                str(path), inner, lambda: path.open("rb"), path, media, known_by_name=known_by_name
+                str(path),
+                inner,
+                lambda: path.open("rb"),
+                path,
+                media,
+                known_by_name=known_by_name,
+                now=now,
             )
         own = Media(inside, lambda name: zips.opener(path, name)())
         for name in names:
@@ -218,6 +238,7 @@ def _opened(
                 own,
                 in_zip=True,
                 known_by_name=_is_known(name),
+                now=now,
             )
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from ledger.errors import ImportInvalid, LedgerError
 from ledger.formats import merge_json
-from ledger.formats.base import Counted, Draft, Exported, Found, Notes, Report, Skipped
+from ledger.formats.base import Counted, Draft, Exported, Found, Notes, Report, Skipped, listed
 from ledger.records import ids, times, values
 from ledger.records.kinds import NewRecord, new
-from ledger.sources import drafts, files, seen
+from ledger.sources import drafts, files, holding, seen
 from ledger.sources.ahead import Job, in_order
 from ledger.sources.media import Media
 from ledger.stores.folder import FolderStore
@@ -49,7 +49,8 @@ def import_conversations(
     Args: paths: one or several. store: None: this process's memory; a folder; or a store.
     progress: called after each conversation with its id and the report so far.
     Returns: the report: what was imported, what was skipped and why, types not known with counts.
-    Raises: import-invalid: nothing recognisable, or not one conversation, was found; store errors;
+    Raises: import-invalid: a path is not there or holds no conversation; all of the others are imported
+    before, and the error names each such path and has the report; store errors;
     conversation-content: `ledger.keep` says that what is imported may not be kept.
     Files that messages point to and that lie in the same zip or folder are kept as attachments of the
     turns that are added.
@@ -58,16 +59,31 @@ def import_conversations(
     kept_in = store_for(store)
     content.refuse(kept_in, ("message", ANSWER), {})
     report = Report()
-    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    for path in listed:
+    empty: list[Skipped] = []
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        told, found = len(report.notes.skipped), report.found
         try:
             _import_path(kept_in, path, report, progress, world)
         except ImportInvalid as error:
-            report.notes.skipped.append(Skipped(os.fspath(path), error.reason))
+            empty.append(Skipped(os.fspath(path), error.reason))
+            report.notes.skipped.append(empty[-1])
+        else:
+            if report.found == found:
+                skipped = "\n".join(listed(report.notes.skipped[told:]))
+                empty.append(Skipped(os.fspath(path), f"no conversation in it\n{skipped}"))
+    if empty:
+        raise _invalid(empty, report)
     if not report.found:
-        where = ", ".join(str(path) for path in listed) or "no path"
-        raise ImportInvalid(source=where, reason=f"no conversation in it\n{report}")
+        raise ImportInvalid(source="no path", reason="name a file, a zip file or a folder")
     return report
+
+
+def _invalid(empty: list[Skipped], report: Report) -> ImportInvalid:
+    """Return the error that names the paths which held nothing."""
+    if len(empty) == 1:
+        return ImportInvalid(source=empty[0].what, reason=empty[0].reason, report=report)
+    reason = "\n".join(["nothing to import", *(f"{one.what}: {one.reason}" for one in empty)])
+    return ImportInvalid(source=", ".join(one.what for one in empty), reason=reason, report=report)
 
 
 def _import_path(
@@ -77,7 +93,7 @@ def _import_path(
     progress: Progress | None,
     world: World,
 ) -> None:
-    sources = list(files.find(path))
+    sources = list(files.find(path, world))
     report.files += sum(len(source.files) for source in sources)
     with seen.Seen(store) as known:
         for source in sources:
@@ -106,8 +122,11 @@ def _import_source(
     turns: dict[str, int] = {}
     gained: dict[str, bool] = {}
     skipped = len(report.notes.skipped)
+    held = False
     for done in _imported(store, source, world):
         report.notes.add(done.notes)
+        report.held += done.held
+        held = held or done.held
         if done.name is None:
             continue
         if done.is_read:
@@ -118,7 +137,8 @@ def _import_source(
         counted.conversations, counted.new = len(gained), counted.new + done.added
         counted.turns += done.added + done.known
         yield done.name
-    if len(report.notes.skipped) == skipped and not any(file.growing for file in source.files):
+    is_whole = len(report.notes.skipped) == skipped and not held
+    if is_whole and not any(file.touched for file in source.files):
         known.add(stamp, turns)
 
 
@@ -143,11 +163,14 @@ class _Done:
     added: int = 0
     known: int = 0
     """How many turns were added, and how many were there."""
+    held: bool = False
+    """Whether a turn may go on and was left out."""
 
 
 def _imported(store: Any, source: files.Source, world: World) -> Iterator[_Done]:
     """Import the conversations of a source; yield what came of each, in order."""
-    jobs = map(partial(_job, store, source.media, world), source.items)
+    items = holding.marked(source.items, world.now)
+    jobs = map(partial(_job, store, source.media, world), items)
     return in_order(jobs) if isinstance(store, FolderStore) else (job.work() for job in jobs)
 
 
@@ -166,11 +189,9 @@ def _import_one(store: Any, name: str, item: Draft | Exported, media: Media, wor
     """Import one conversation whole; what is wrong with it is its own and is noted."""
     notes = Notes()
     try:
-        if isinstance(item, Exported):
-            added, known = _import_export(store, item, notes, world)
-        else:
-            added, known = _import_draft(store, name, item, media, world)
-            notes = item.notes
+        if isinstance(item, Draft):
+            return _import_draft(store, name, item, media, world)
+        added, known = _import_export(store, item, notes, world)
     except LedgerError as error:
         if error.code.startswith("store-"):
             raise
@@ -194,9 +215,11 @@ def _import_export(store: Any, item: Exported, notes: Notes, world: World) -> tu
     exported = _records(item)
     damaged = sum(record["kind"] == "unreadable" for record in exported)
     notes.counts[f"records of {item.conversation} that cannot be read in the export"] += damaged
+    turns = len(History.of(exported, conversation=item.conversation).order)
+    if turns and hasattr(store, "raw") and store.raw(item.conversation).startswith(item.raw_log):
+        return 0, turns
     log = Log(store, item.conversation)
     before = len(log.read().order)
-    turns = len(History.of(exported, conversation=item.conversation).order)
     if not log.history.position and hasattr(store, "adopt"):
         _keep(store, item, set(item.blobs))
         store.adopt(item.conversation, item.raw_log)
@@ -255,17 +278,15 @@ def _keep(store: Any, item: Exported, named: set[str]) -> None:
 # -- other formats ---------------------------------------------------------------------------------
 
 
-def _import_draft(
-    store: Any, name: str, draft: Draft, media: Media, world: World
-) -> tuple[int, int]:
-    """Add the turns that are not there, with the files they point to. Returns: turns added and turns known."""
+def _import_draft(store: Any, name: str, draft: Draft, media: Media, world: World) -> _Done:
+    """Add the turns that are not there, with the files they point to; those that may go on are left out."""
     log = Log(store, name)
     blobs = log.blobs
     given: list[Attachment] = []
     if blobs is not None and media.names:
         history = log.read()
         complete(history)
-        lacking = [turn for turn in draft.turns if turn.id not in history]
+        lacking = drafts.lacking(history, draft)
         given = media.take_in(lacking, lambda found: log.keep([found]), draft.notes)
     found = drafts.Addition([], [], [])
 
@@ -279,4 +300,8 @@ def _import_draft(
         return found.records
 
     log.append(decide, given, last=True)
-    return len(found.turns), len(draft.turns) - len(found.turns)
+    added = len(found.turns)
+    known = len(draft.turns) - added - found.held
+    if found.retitled:
+        draft.notes.counts[drafts.RETITLED] += 1
+    return _Done(draft.notes, name, added + known > 0, added, known, found.held > 0)

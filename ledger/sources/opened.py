@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import gzip
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
 from ledger.formats.base import Broken, Element, Row, Schema, Unreadable
 from ledger.formats.elements import split
+from ledger.records import times
 from ledger.sources import databases
 from ledger.sources.media import UNREADABLE, Media
+from ledger.turns.world import SYSTEM
 
 FIRST_BYTES = 64 << 10
 """How much is read at first: most files are known by little."""
 PIECE_BYTES = 1 << 20
-GROWING_S = 120
-"""How long after the last writing a file may still be in the middle of a message."""
+GROWING = timedelta(seconds=120)
+"""How long after the last writing a file may still be in the middle of a turn."""
+Clock = Callable[[], datetime]
 _GZIP = b"\x1f\x8b"
 
 
@@ -36,13 +39,24 @@ class Opened:
     in_zip: bool = False
     known_by_name: bool = True
     """Whether conversations are expected in it, so that it is told when there are none."""
+    now: Clock = SYSTEM.now
+    """This machine's clock."""
     database: databases.Database | None = field(default=None, repr=False)
 
+    def growing(self, last: datetime | None) -> bool:
+        """Say whether it was written to within the last minutes: by its last line, else by its own time.
+
+        A line from the future tells nothing, nor does the time of a zip.
+        """
+        if last is not None and last - self.now() < GROWING:
+            return is_recent(last, self.now())
+        return not self.in_zip and self.touched
+
     @property
-    def growing(self) -> bool:
-        """Whether it was written to within the last minutes, by this machine's clock."""
-        written = max(self.stamp()[1::2])
-        return not self.in_zip and time.time_ns() - written < GROWING_S * 1_000_000_000
+    def touched(self) -> bool:
+        """Whether the file was written to, or copied, within the last minutes."""
+        written = times.from_unix(max(self.stamp()[1::2]) / 1e9)
+        return written is not None and is_recent(written, self.now())
 
     def elements(self) -> Iterator[Element | Broken]:
         """Yield its values; where the system or the zip refuses to read on, it is broken."""
@@ -99,6 +113,11 @@ class Opened:
         with self.open() as opened:
             packed = opened.read(len(_GZIP)) == _GZIP
         return gzip.GzipFile(fileobj=self.open()) if packed else self.open()  # type: ignore[return-value]
+
+
+def is_recent(moment: datetime, now: datetime) -> bool:
+    """Say whether what was written at a moment may still go on."""
+    return abs(now - moment) < GROWING
 
 
 def said(error: BaseException) -> str:

@@ -390,6 +390,14 @@ def entry(
     return [{**record, "data": data}]
 
 
+def title(history: History) -> str | None:
+    """Return the title that a history was given last; None: it has none."""
+    for one in reversed(history.entries(OWN, TITLE)):
+        if isinstance(data := kinds.payload(one.data, one.seq), str):
+            return data
+    return None
+
+
 def mergeable(history: History, turns: Sequence[str]) -> None:
     """Refuse turns that have no answer to merge.
 

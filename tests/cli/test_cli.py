@@ -63,6 +63,24 @@ def test_importing_again_adds_nothing(cli):
     )
 
 
+def test_a_bad_path_fails_an_import_and_costs_the_others_nothing(cli, tmp_path):
+    """What can be imported is, and told; then the exit code says that a path was not there."""
+    missing = str(tmp_path / "missing.zip")
+    code, out, err = cli("import", missing, str(EXPORT), "--json")
+
+    assert code == 6
+    assert json.loads(out)["conversations"] == 2
+    assert json.loads(out)["skipped"][0]["what"] == missing
+    error = json.loads(err)["error"]
+    assert error["message"] == f"{missing}: there is no such file or folder"
+    code, out, err = cli("import", str(EXPORT), missing, __file__)
+    assert code == 6
+    assert out.startswith("imported 0 conversations, 0 turns\nalready there: 2 whole")
+    assert err.count("\n") == 1
+    assert f"{missing}: there is no such file" in err
+    assert f"{__file__}: nothing to import" in err
+
+
 def test_list_shows_the_newest_first(cli, alex):
     """Conversations are listed with turns, heads, time and title."""
     alex.title = "Fractions"

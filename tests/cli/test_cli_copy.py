@@ -25,6 +25,20 @@ def test_the_command_copies_both_ways(cli, tmp_path):
     assert not os.path.exists(tmp_path / "none.db")
 
 
+def test_a_beginning_of_an_id_names_what_is_copied(cli, tmp_path):
+    """`copy` takes the beginning of an id that only one has, as other commands do, and copies to the whole id."""
+    folder, other = str(tmp_path / "store"), str(tmp_path / "other")
+    for id in ("alex-1", "alex-2", "bea"):
+        assert cli("add", id, "hi", "hello")[0] == 0
+
+    code, told, error = cli("copy", folder, other, "b", "alex")
+
+    assert (code, told) == (3, "bea: 3 of 3 records copied\n")
+    assert "2 conversations" in error
+    assert "begin with 'alex'" in error
+    assert cli("--store", other, "show", "bea", "1")[0] == 0
+
+
 def test_no_password_is_printed(cli):
     """What a command says of a database holds neither user nor password."""
     url = "postgresql://me:pa55-w0rd@127.0.0.1:1/nowhere"

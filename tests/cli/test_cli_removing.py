@@ -1,6 +1,7 @@
 """The commands that remove: what they ask, print, and refuse."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,7 @@ def test_delete_names_what_went(cli, alex):
     assert "conversation alex is deleted" in out
     assert "file: conversations/alex.jsonl" in out
     assert "attachment: " in out
+    assert "brings it back, turns forgotten in it included" in out
     assert cli("delete", "alex", "--yes")[0] == 3
     assert cli("forget", "alex", "1", "--yes")[0] == 3
 
@@ -85,6 +87,23 @@ def test_delete_as_json(cli, alex):
     assert told["found"] is True
     assert told["files"] == ["conversations/alex.jsonl"]
     assert len(told["attachments"]) == 1
+    assert "Importing one of them" in told["not_promised"][1]
+
+
+def test_what_was_deleted_comes_back_with_an_import(cli, tmp_path):
+    """As the help, the answer and the docs say: an import brings it back, a forgotten turn included."""
+    export = str(Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json")
+    id = "6955bd00-aaaa-4bbb-8ccc-000000000001"
+    cli("import", export)
+    cli("forget", id, "2", "-y")
+    (tmp_path / "store" / "imports.json").unlink(missing_ok=True)
+    cli("import", export)
+    assert "[erased]" in cli("show", id, "2")[1]
+
+    cli("delete", id, "-y")
+    cli("import", export)
+
+    assert "[erased]" not in cli("show", id, "2")[1]
 
 
 def test_a_forgotten_turn_is_told_from_an_abandoned_one(cli, alex):

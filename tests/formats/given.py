@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from ledger.formats.base import Broken, Element, Row, Unreadable
 from ledger.formats.elements import split
+from ledger.sources.opened import is_recent
 
 
 class Given:
@@ -17,13 +19,22 @@ class Given:
         self,
         content: bytes | sqlite3.Connection | Sequence[Element | Broken] = b"",
         path: str = "given.json",
-        *,
-        growing: bool = False,
     ) -> None:
         self.path = path
         self.name = path
-        self.growing = growing
+        self._now: datetime | None = None
         self._content = content
+
+    def read_at(self, now: str) -> Given:
+        """Say that it was copied just now, and what time it is; else it was written long ago."""
+        self._now = datetime.fromisoformat(now)
+        return self
+
+    def growing(self, last: datetime | None) -> bool:
+        """Say whether its last line is of the last minutes before `now`; without a time it is."""
+        if self._now is None:
+            return False
+        return last is None or is_recent(last, self._now)
 
     def elements(self) -> Iterator[Element | Broken]:
         """Yield its values."""

@@ -200,3 +200,14 @@ def test_a_view_is_not_read():
 
     assert [("a", "b", None), ("c", "d", "b"), ("e", "f", "d")] == shape(one)
     assert {"counts of turns that are not there left out": 3} == one.notes.counts
+
+
+def test_a_session_grows_by_the_time_of_its_last_item():
+    """Within two minutes after its last item a session may go on."""
+    sessions = Sessions()
+    sessions.add(asked("one"))
+
+    for now, growing in (("2026-11-29T20:53:58Z", True), ("2026-11-29T20:53:59Z", False)):
+        (draft,) = agents_sdk.drafts([Given(sessions.database).read_at(now)])
+        assert isinstance(draft, Draft)
+        assert draft.growing == growing

@@ -497,3 +497,18 @@ def test_nothing_in_a_line_stops_the_reading(said, data):
         for turn in draft.turns if isinstance(draft, Draft) else ():
             given = messages.check([*turn.messages_in, *turn.messages_out])
             values.check([turn.inputs, turn.outputs, turn.source, turn.usage, given])
+
+
+def test_a_session_grows_by_the_time_of_its_last_line():
+    """Within two minutes after its last line a session may go on; what it said last may be no answer."""
+    rollout = Rollout()
+    rollout.ask("one")
+    rollout.say("done")
+
+    (soon,) = codex.drafts([rollout.file().read_at("2026-01-01T00:02:05Z")])
+    (later,) = codex.drafts([rollout.file().read_at("2026-01-01T00:02:06Z")])
+
+    assert isinstance(soon, Draft)
+    assert isinstance(later, Draft)
+    assert (soon.growing, [turn.state for turn in soon.turns]) == (True, ["abandoned"])
+    assert (later.growing, [turn.state for turn in later.turns]) == (False, ["done"])

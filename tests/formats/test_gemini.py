@@ -180,3 +180,19 @@ def test_any_events_are_read(events, data):
         given = messages.check([*turn.messages_in, *turn.messages_out])
         values.check([turn.inputs, turn.outputs, turn.source, turn.usage, given])
     assert isinstance(found, Draft | Skipped)
+
+
+def test_a_session_grows_by_when_it_was_updated():
+    """Within two minutes after its last message, or its last update, what it said last may be no answer."""
+    said = [user("u"), model("a", "done")]
+    updated = {"$set": {"lastUpdated": "2026-01-01T01:00:00Z"}}
+
+    for events, now, growing in (
+        (said, "2026-01-01T00:02:59Z", True),
+        (said, "2026-01-01T00:03:00Z", False),
+        ([*said, updated], "2026-01-01T01:01:59Z", True),
+        ([*said, updated], "2026-01-01T01:02:00Z", False),
+    ):
+        draft = one(log(*events).read_at(now))
+        state = "abandoned" if growing else "done"
+        assert (draft.growing, [turn.state for turn in draft.turns]) == (growing, [state])

@@ -329,3 +329,14 @@ def test_it_is_known_by_its_table():
     assert langgraph.looks_like(tables.schema(Given(Saver().database)))
     assert not langgraph.looks_like(Schema({"checkpoints": ("thread_id",)}))
     assert not langgraph.looks_like({"checkpoints": []})
+
+
+def test_a_thread_grows_by_the_time_of_its_last_checkpoint():
+    """Within two minutes after its last checkpoint a thread may go on."""
+    saver = Saver()
+    saver.save("1", None, said("h1"))
+
+    for now, growing in (("2026-11-29T20:54:00Z", True), ("2026-11-29T20:54:01Z", False)):
+        (draft,) = langgraph.drafts([Given(saver.database).read_at(now)])
+        assert isinstance(draft, Draft)
+        assert draft.growing == growing

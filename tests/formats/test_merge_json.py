@@ -142,6 +142,25 @@ def test_kinds_of_other_programs_go_along():
     assert [*turn("B"), own, alone] == missing(there, log(*turn("A")))
 
 
+@given(st.integers(0, 6), st.permutations("ABCDEF"), st.permutations("ABCDEF"))
+def test_what_both_begin_with_changes_nothing(alike, there, here):
+    """Copies that begin alike lack what the rests of them lack, place by place."""
+    begin = [one for name in "GHIJKL"[:alike] for one in turn(name)]
+    rests = [[one for name in names[:4] for one in turn(name)] for names in (there, here)]
+
+    added = missing(*(log(*begin, *rest) for rest in rests))
+
+    assert missing(*(log(*rest) for rest in rests)) == added
+
+
+def test_a_beginning_that_differs_in_places_alone_is_alike():
+    """The places that a record names may differ: what it is does not."""
+    started, lease, ended = turn("A")
+    shown = {**ended, "shown_entries": [9]}
+
+    assert [] == missing(log(started, lease, shown), log(started, lease, {**ended, "saw_all": 1}))
+
+
 @given(
     st.lists(st.sampled_from("ABCDEF"), unique=True),
     st.lists(st.sampled_from("ABCDEF"), unique=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from ledger.formats.base import Draft, Skipped
 from ledger.sources.files import find
+from ledger.turns.world import SYSTEM, World
 from tests.formats.test_codex import shape
+from tests.worlds import FakeWorld
 
 Raw = dict[str, Any]
 
@@ -48,10 +51,10 @@ class Database:
         data |= {"finish": "stop", **keys}
         self.say(id, session, data, *(parts or ({"type": "text", "text": f"answer {id}"},)))
 
-    def read(self) -> list[Draft]:
+    def read(self, world: World = SYSTEM) -> list[Draft]:
         self._connection.commit()
         self._connection.close()
-        (source,) = find(self.path)
+        (source,) = find(self.path, world)
         found = list(source.items)
         assert not [item for item in found if isinstance(item, Skipped)]
         return [item for item in found if isinstance(item, Draft)]
@@ -141,3 +144,20 @@ def test_what_was_stopped_or_does_not_read(database):
     first, second = draft.turns
     assert (first.source["cut"], second.parent) == ("interrupted", first.id)
     assert draft.notes.unknown == {"part hologram": 1, "role None": 1}
+
+
+@pytest.mark.parametrize(("seconds", "growing"), [(121, True), (122, False)])
+def test_a_session_grows_by_its_own_last_message(database, seconds, growing):
+    """Within two minutes after its last message a session may go on, whatever else the database holds."""
+    world = FakeWorld()
+    world.time = datetime.fromtimestamp(database.clock / 1000 + seconds, UTC)
+    database.session("s")
+    database.user("u1")
+    database.bot("a1", "u1")
+    database.session("old")
+    database.clock -= 10_000_000
+    database.user("u2", "old")
+
+    drafts = database.read(world)
+
+    assert [draft.growing for draft in drafts] == [growing, False]

@@ -202,3 +202,14 @@ def test_entries_in_any_order_and_of_any_content(parents, seed, data):
         given = messages.check([*turn.messages_in, *turn.messages_out])
         values.check([turn.inputs, turn.outputs, turn.source, turn.usage, given])
     assert isinstance(found, Draft | Skipped)
+
+
+def test_a_session_grows_by_the_time_of_its_last_entry():
+    """Within two minutes after the last entry of one of its files a conversation may go on."""
+    fork = Session(FORK, parentSession=f"/s/2026_{ROOT}.jsonl")
+    fork.lines += straight().lines[1:]
+    fork.user("u3", "a2")
+
+    for now, growing in (("2026-01-01T00:02:04Z", True), ("2026-01-01T00:02:05Z", False)):
+        files = [session.file().read_at(now) for session in (fork, straight())]
+        assert one(*files).growing == growing

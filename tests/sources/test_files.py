@@ -212,7 +212,7 @@ def test_an_empty_folder_and_a_missing_path_are_errors(tmp_path):
     """Nothing there, or nothing to look at, is refused."""
     with pytest.raises(ImportInvalid, match="no file that may hold"):
         found(tmp_path)
-    with pytest.raises(ImportInvalid, match="No such file"):
+    with pytest.raises(ImportInvalid, match="there is no such file"):
         found(tmp_path / "nowhere")
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import ledger
 from ledger import errors, merging
 from ledger.records import kinds
+from ledger.sources import drafts
 
 EXPORT = Path(__file__).parents[2] / "docs" / "tutorial" / "chatgpt-export.json"
 FRACTIONS = "6955bd00-aaaa-4bbb-8ccc-000000000001"
@@ -123,6 +125,70 @@ def test_a_conversation_that_went_on_here_keeps_its_head(store, export, tmp_path
     assert len(chat.all_turns()) == 7
 
 
+def rename(export, tmp_path, title):
+    """Return the export with the first conversation renamed."""
+    export[0]["title"] = title
+    return write(tmp_path, export)
+
+
+def test_a_title_that_was_changed_in_the_source_is_taken_over(store, export, tmp_path):
+    """With no new turn, the title follows the source, once, and the report says so."""
+    ledger.import_conversations(EXPORT, store=store)
+    renamed = rename(export, tmp_path, "Renamed")
+
+    report = ledger.import_conversations(renamed, store=store)
+
+    chat = ledger.open(FRACTIONS, store=store)
+    assert chat.title == "Renamed"
+    assert (report.turns, report.notes.counts[drafts.RETITLED]) == (0, 1)
+    before = store.raw(FRACTIONS)
+    again = ledger.import_conversations(renamed, store=store)
+    assert (store.raw(FRACTIONS), again.notes.counts) == (before, {})
+
+
+def test_a_title_that_comes_later_is_taken(store, export, tmp_path):
+    """A conversation that had none at first gets its title; one that has lost it keeps it."""
+    ledger.import_conversations(rename(export, tmp_path, None), store=store)
+    ledger.import_conversations(rename(export, tmp_path, "Late"), store=store)
+    ledger.import_conversations(rename(export, tmp_path, None), store=store)
+    add(export[0], "d2-answer", "user", "e1-ask", "Thanks!", 1767225800.0)
+    ledger.import_conversations(rename(export, tmp_path, None), store=store)
+    ledger.import_conversations(rename(export, tmp_path, "Later"), store=store)
+
+    chat = ledger.open(FRACTIONS, store=store)
+    titles = [entry["data"] for entry in chat.entries("ledger", "title")]
+    assert titles == ["Late", "Later"]
+
+
+def test_a_title_that_somebody_set_stays(store, export, tmp_path):
+    """When the title is not what the last import left, the source's does not replace it, new turns or not."""
+    ledger.import_conversations(EXPORT, store=store)
+    chat = ledger.open(FRACTIONS, store=store)
+    chat.title = "Mine"
+    before = store.raw(FRACTIONS)
+
+    ledger.import_conversations(rename(export, tmp_path, "Renamed"), store=store)
+
+    assert store.raw(FRACTIONS) == before
+    add(export[0], "d2-answer", "user", "e1-ask", "Thanks!", 1767225800.0)
+    ledger.import_conversations(rename(export, tmp_path, "Renamed again"), store=store)
+    assert chat.title == "Mine"
+
+
+def test_an_older_export_does_not_bring_its_title_back(store, export, tmp_path):
+    """Two exports imported in turn, for ever, change nothing; with new turns an old title is new again."""
+    ledger.import_conversations(EXPORT, store=store)
+    ledger.import_conversations(rename(export, tmp_path, "Renamed"), store=store)
+    before = store.raw(FRACTIONS)
+
+    ledger.import_conversations(EXPORT, store=store)
+    assert store.raw(FRACTIONS) == before
+    add(export[0], "d2-answer", "user", "e1-ask", "Thanks!", 1767225800.0)
+    ledger.import_conversations(rename(export, tmp_path, "Fractions with Alex"), store=store)
+
+    assert ledger.open(FRACTIONS, store=store).title == "Fractions with Alex"
+
+
 def test_a_current_turn_that_moved_in_the_source_moves_the_head(store, export, tmp_path):
     """With no new turn, a head record follows the source's current turn."""
     ledger.import_conversations(EXPORT, store=store)
@@ -208,9 +274,14 @@ def test_importing_nothing_is_an_error(store, tmp_path, value):
 
 
 def test_a_path_that_is_not_there_is_an_error(store, tmp_path):
-    """A missing file is refused by name."""
-    with pytest.raises(errors.ImportInvalid, match="nowhere"):
-        ledger.import_conversations(tmp_path / "nowhere.json", store=store)
+    """A missing file is refused by name, and the first thing said is that it is not there."""
+    path = tmp_path / "nowhere.json"
+    with pytest.raises(errors.ImportInvalid) as caught:
+        ledger.import_conversations(path, store=store)
+
+    assert str(caught.value) == f"{path}: there is no such file or folder"
+    with pytest.raises(errors.ImportInvalid, match="there is no such file"):
+        ledger.import_conversations(EXPORT / "below-a-file", store=store)
 
 
 def test_a_source_id_that_is_no_safe_name_gets_one(store, export, tmp_path):
@@ -360,12 +431,29 @@ def test_damage_in_an_export_is_told(tmp_path):
     assert "records of alex that cannot be read in the export: 1" in str(report)
 
 
-def test_a_bad_path_among_good_ones_costs_no_report(store, tmp_path):
-    """What a later path lacks is told beside what the others gave."""
-    report = ledger.import_conversations([EXPORT, tmp_path / "nowhere.json"], store=store)
+def test_bad_paths_among_good_ones_cost_nothing_and_are_an_error(store, tmp_path):
+    """All that can be imported is, before and after bad paths; the error names each, and has the report."""
+    missing, other = tmp_path / "nowhere.json", write(tmp_path, {"what": "else"}, "other.json")
+    skipped = write(
+        tmp_path, [{"title": "B", "mapping": {"x": {"id": "x", "message": None}}}], "skipped.json"
+    )
 
-    assert report.conversations == 2
-    assert "nowhere.json" in str(report)
+    with pytest.raises(errors.ImportInvalid) as caught:
+        ledger.import_conversations([missing, EXPORT, other, skipped], store=store)
+
+    assert len(store.conversations()) == 2
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert error.source == f"{missing}, {other}, {skipped}"
+    for line in (f"{missing}: there is no such file or folder", f"{other}: nothing", "'B': it has"):
+        assert line in error.message()
+    assert error.report.conversations == 2
+    assert "nowhere.json" in str(error.report)
+
+
+def test_no_path_is_an_error(store):
+    """Who names no path is told to."""
+    with pytest.raises(errors.ImportInvalid, match="no path: name a file"):
+        ledger.import_conversations([], store=store)
 
 
 def test_a_damaged_log_is_exported_as_it_is(tmp_path):
