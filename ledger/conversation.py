@@ -13,6 +13,7 @@ from contextvars import copy_context
 from types import EllipsisType
 from typing import Any, cast
 
+from ledger.errors import counted
 from ledger.maker import Maker, Sending
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
@@ -558,4 +559,4 @@ class Conversation:
         history = self._log.read()
         program = self._view.program
         name = program.description.name if program is not None else "no program"
-        return f"<Conversation {self.id} with {name}: {len(history)} turns>"
+        return f"<Conversation {self.id} with {name}: {counted(len(history), 'turn')}>"

@@ -11,6 +11,11 @@ from functools import partial
 from typing import Any, ClassVar, dataclass_transform
 
 
+def counted(count: int, what: str) -> str:
+    """Return a count and what is counted, in words: `1 turn`, `2 turns`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 @dataclass_transform(eq_default=False, field_specifiers=(field,))
 @dataclass(eq=False, init=False, repr=False)
 class LedgerError(Exception):
@@ -183,7 +188,8 @@ class BusyWaiting(Busy):
 
     def message(self) -> str:
         what = (
-            f"waits for {len(self.questions)} answer(s) of a person; approve or deny each and resume it"
+            f"waits for {counted(len(self.questions), 'answer')} of a person; "
+            "approve or deny each and resume it"
             if self.questions
             else "has all its answers, and nobody went on with it yet; resume it"
         )
@@ -263,7 +269,7 @@ class TurnWaiting(LedgerError):
     def message(self) -> str:
         asked = ", ".join(str(q.get("path")) for q in self.questions[:5] if isinstance(q, dict))
         about = f" (about {asked})" if asked else ""
-        told = f"turn {self.turn} waits for {len(self.questions)} answer(s) of a person{about}"
+        told = f"turn {self.turn} waits for {counted(len(self.questions), 'answer')} of a person{about}"
         return f"{told}; approve or deny each, then resume the turn"
 
 

@@ -953,7 +953,7 @@ def test_a_turn_says_when_and_shows_itself(store):
     assert turn.started == turn.ended == START
     assert repr(turn).startswith("<Turn 1 ")
     assert "hi -> echo hi" in repr(turn)
-    assert repr(chat) == "<Conversation alex with echo: 1 turns>"
+    assert repr(chat) == "<Conversation alex with echo: 1 turn>"
 
 
 def test_outputs_are_attributes_too(store):

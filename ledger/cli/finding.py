@@ -310,9 +310,9 @@ def _say_usage(found: Answer[Spent], by: str) -> None:
 
 def _say_stacked(table: list[list[str]]) -> None:
     """Say a table that is wider than the terminal: of each row, below its name, what is not 0."""
-    (_, turns, *kinds), *rows = table
+    (_, _, *kinds), *rows = table
     for name, count, *numbers in rows:
-        say(f"{name}  {count} {turns}")
+        say(f"{name}  {count} {'turn' if count == '1' else 'turns'}")
         told = [f"{kind}\xa0{n}" for kind, n in zip(kinds, numbers, strict=True) if n != "0"]
         for line in textwrap.wrap(" · ".join(told), max(20, width() - 2)):
             say("  " + line.replace("\xa0", " "))

@@ -30,7 +30,7 @@ from ledger.cli.output import (
 from ledger.cli.reader import while_read
 from ledger.cli.screen import Screen
 from ledger.conversation import Conversation
-from ledger.errors import TurnUnknown
+from ledger.errors import TurnUnknown, counted
 from ledger.records.events import Event, Place, place_of, position
 from ledger.turn import Turn
 from ledger.turns.commands import LEASE_S
@@ -120,7 +120,7 @@ def standing(turn: Turn) -> str:
     state = turn.wait(RECORD_S)
     lines, told = needs(turn), f"[{state}]"
     if state == "waiting":
-        told += f" for {len(turn.waiting)} answer(s) of a person"
+        told += f" for {counted(len(turn.waiting), 'answer')} of a person"
         told += f"; {going_on(turn)}" if not turn.waiting else ""
     elif state == "interrupted":
         told += f" its process died; {going_on(turn)}, {_way_out(turn)}"

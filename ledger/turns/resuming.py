@@ -19,6 +19,7 @@ from ledger.errors import (
     TurnUnfinished,
     TurnUnknown,
     TurnWaiting,
+    counted,
 )
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
@@ -245,7 +246,7 @@ def resumable(log: Log, view: View) -> tuple[list[str], dict[str, str]]:
         if state not in UNATTENDED:
             continue
         if asked := history.unanswered(turn) if state == "waiting" else []:
-            left[turn] = f"it waits for {len(asked)} answer(s) of a person"
+            left[turn] = f"it waits for {counted(len(asked), 'answer')} of a person"
         elif open_ones := history.unfinished(turn):
             left[turn] = f"{len(open_ones)} of its tools may have run: a person says what they gave"
         elif version is not None and node.lease is not None and node.lease.program == version:

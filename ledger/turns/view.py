@@ -14,7 +14,7 @@ from inspect import BoundArguments
 from types import EllipsisType
 from typing import Any, Protocol, cast
 
-from ledger.errors import Cancelled, Nested, TurnUnknown
+from ledger.errors import Cancelled, Nested, TurnUnknown, counted
 from ledger.records import messages, redacting
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
@@ -161,7 +161,7 @@ class View:
         turn = history.at(ordinal)
         if turn is not None:
             return turn
-        reason = f"is no ordinal; it has {len(history)} turns"
+        reason = f"is no ordinal; it has {counted(len(history), 'turn')}"
         raise TurnUnknown(conversation=self.conversation, turn=str(ordinal), reason=reason)
 
     def _by_text(self, history: History, text: str) -> str:

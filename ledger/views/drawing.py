@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ledger.errors import StoreCorrupt
+from ledger.errors import StoreCorrupt, counted
 from ledger.records import kinds
 from ledger.views import ratings
 from ledger.views.context import Shown
@@ -53,7 +53,7 @@ class Rendered(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         lines = []
         if self.to_summarize:
-            lines.append(f"first a summary is made of {len(self.to_summarize)} turns")
+            lines.append(f"first a summary is made of {counted(len(self.to_summarize), 'turn')}")
         for number, row in enumerate([*self.rows, self.inputs] if self.inputs else self.rows, 1):
             label = "next" if number > len(self.rows) else f"{number:>4}"
             lines += [f"{label}  {name}: {one_line(value, 100)}" for name, value in row.items()]

@@ -117,7 +117,7 @@ def test_what_is_asked_is_shown_and_approved(app, cli, alex):
     assert asked in out
     assert "approved; nothing else is open; `turn-ledger resume alex 1 --program" in out
     assert ran() == []
-    assert cli("watch", "alex")[1].splitlines()[-1].startswith("[waiting] for 0 answer(s)")
+    assert cli("watch", "alex")[1].splitlines()[-1].startswith("[waiting] for 0 answers")
 
     code, out, _ = cli("resume", "alex", "--program", "app:answer", "--approve", "changes")
     assert (code, out.splitlines()[-1], ran()) == (0, "[done]", ["refund 7"])
@@ -270,7 +270,7 @@ def test_who_asked_is_asked_about_the_rest(app, cli, alex):
 
     code, out, _ = cli("resume", "alex", "--program", "app:answer")
     assert (code, ran(), alex.turn(1).state) == (0, ["refund 1"], "waiting")
-    assert out.splitlines()[-1] == "[waiting] for 1 answer(s) of a person"
+    assert out.splitlines()[-1] == "[waiting] for 1 answer of a person"
     assert cli("approve", "alex")[0] == 4
     cli("approve", "alex", "1", "2")
     cli("resume", "alex", "--program", "app:answer", "--approve", "none")

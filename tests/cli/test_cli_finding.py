@@ -112,7 +112,7 @@ def test_usage_fits_the_terminal(cli, store, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     out = cli("usage")[1].splitlines()
     assert max(map(len, out)) <= 40
-    at = out.index("provider/model  1 turns")
+    at = out.index("provider/model  1 turn")
     assert out[at + 1] == "  cache_read_input_tokens 1,234,567"
 
 

@@ -355,7 +355,7 @@ def waiting(alex):
 def test_a_turn_that_waits(cli, alex, command):
     """watch says that it waits and ends; abandon and stop end it `abandoned`."""
     waiting(alex)
-    assert cli("watch", "alex")[1].endswith("[waiting] for 1 answer(s) of a person\n")
+    assert cli("watch", "alex")[1].endswith("[waiting] for 1 answer of a person\n")
     code, out, _ = cli(*command)
     assert (code, "it waited for a person; it is abandoned" in out) == (0, True)
     assert cli("watch", "alex")[1].endswith("[abandoned]\n")
