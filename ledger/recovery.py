@@ -7,12 +7,13 @@ from contextvars import copy_context
 from typing import Any
 
 from ledger.conversation import Conversation
-from ledger.errors import LedgerError, StoreUnsupported
+from ledger.errors import LedgerError
 from ledger.opening import open
 from ledger.stores.resolve import store_for
 from ledger.turn import Turn
-from ledger.turns import loops, resuming
+from ledger.turns import resuming
 from ledger.turns.resuming import Crew, Resumed, Resumption
+from ledger.turns.unended import Unended
 
 
 def resume_all(
@@ -44,31 +45,49 @@ def interrupted(
     And of those that cannot why, by their ids; of a conversation that cannot be read, by its id.
     """
     kept_in = store_for(store)
-    listed = getattr(loops.blocking(kept_in), "conversations", None)
-    if not callable(listed):
-        raise StoreUnsupported(store=type(kept_in).__name__, method="conversations")
     given = [programs] if callable(programs) else list(programs)
+    # Nothing may be there to be gone on with; what was given is wrong all the same.
+    views = [open(None, program, store=kept_in, **how)._view for program in given]
+    asked = [(v.program and v.program.description.version, v.redact is None) for v in views]
     found: list[tuple[Conversation, Resumption]] = []
     left: dict[str, str] = {}
-    for name in listed():
-        chats = [open(name, program, store=kept_in, **how) for program in given]
-        log = chats[0]._log if chats else None
-        fit: dict[str, list[Conversation]] = {}
-        reasons: dict[str, str] = {}
-        for chat in chats:
-            chat = Conversation(log or chat._log, chat._view)  # One reading for all of them.
-            try:
-                turns, others = resuming.resumable(chat._log, chat._view)
-            except LedgerError as error:
-                reasons[name] = str(error)
-                break
-            for turn in turns:
-                fit.setdefault(turn, []).append(chat)
-            reasons |= others
-        for turn, candidates in fit.items():
-            best = min(
-                candidates, key=lambda chat: not resuming.is_exactly(chat._view, chat._log, turn)
-            )
-            found.append((best, Resumption(best._log, best._view, turn)))
-        left |= {turn: why for turn, why in reasons.items() if turn not in fit}
+    unended = Unended(kept_in)
+    for name, look in unended.looks().items():
+        seen = unended.see(name, look)
+        known = unended.left(name, seen, tuple(asked)) if seen is not None else None
+        if known is None:
+            chats = [open(name, program, store=kept_in, **how) for program in given]
+            fit, known = _fitting(chats)
+            found += fit
+            if seen is not None:
+                unended.note(name, seen, tuple(asked), known)
+        left |= known
     return found, left
+
+
+def _fitting(
+    chats: list[Conversation],
+) -> tuple[list[tuple[Conversation, Resumption]], dict[str, str]]:
+    """Return the turns of a conversation that can be gone on with, and of the others why.
+
+    Args: chats: it, opened with each program.
+    """
+    fit: dict[str, list[Conversation]] = {}
+    reasons: dict[str, str] = {}
+    for chat in chats:
+        chat = Conversation(chats[0]._log, chat._view)  # One reading for all of them.
+        try:
+            turns, others = resuming.resumable(chat._log, chat._view)
+        except LedgerError as error:
+            reasons[chat.id] = str(error)
+            break
+        for turn in turns:
+            fit.setdefault(turn, []).append(chat)
+        reasons |= others
+    found = []
+    for turn, candidates in fit.items():
+        best = min(
+            candidates, key=lambda chat: not resuming.is_exactly(chat._view, chat._log, turn)
+        )
+        found.append((best, Resumption(best._log, best._view, turn)))
+    return found, {turn: why for turn, why in reasons.items() if turn not in fit}
