@@ -31,7 +31,8 @@ QuestionName = Annotated[
     str | None,
     typer.Argument(
         metavar="[QUESTION]",
-        help="What is answered: its number, id or path; default: the only question that is open.",
+        help="What is answered: its number, id or path; default: the only question that is open now, "
+        "which may be another than was seen.",
         show_default=False,
     ),
 ]
@@ -95,13 +96,13 @@ def _meant(turn: Turn, question: str | None) -> Any:
     """Return the question as it is recorded, so that what is answered is what is shown.
 
     Where it is none of the open ones, what was given: the turn refuses it and says why.
-    Raises: question-unknown: which is meant is not clear. Whoever gives no name, or one that also fits a question
-    that was answered by now, may have seen that one.
+    Raises: question-unknown: which is meant is not clear. Whoever gives a name that also fits a question that was
+    answered by now may have seen that one.
     """
     still_open, ever = turn.waiting, turn.questions
     fits = [q for q in ever if question is None or question in handles(q)]
     meant = [q for q in still_open if q["key"] in [f["key"] for f in fits]]
-    if meant and len(fits) > 1:
+    if len(meant) > 1 or (meant and question is not None and len(fits) > 1):
         told = [f"{handle(q, ever)} is {one_line(called(q), 60)}" for q in still_open]
         what = (
             f"{len(meant)} questions are open" if len(meant) > 1 else "others were answered before"

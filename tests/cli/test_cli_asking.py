@@ -154,10 +154,21 @@ def test_several_questions(app, cli, alex):
     code, _, err = cli("resume", "alex", "--program", "app:pair", "--approve", "all")
     assert (code, "[turn-waiting]" in err) == (4, True)
 
-    code, _, err = cli("deny", "alex")  # Who names none may have seen the other.
-    assert (code, "others were answered before, name one: 1 is " in err) == (4, True)
-    code, out, _ = cli("deny", "alex", "1", "1")
+    code, out, _ = cli("deny", "alex")  # The only one that is open now, as `turn.deny()`.
     assert (code, "\\x1b[2J" in out or "\\u001b[2J" in out) == (0, True)
+    assert alex.turn(1).waiting == []
+
+
+def test_the_only_open_question_needs_no_name(app, cli, alex):
+    """Without a name the question that is open is answered, also after others were; a name of both is refused."""
+    app("answer", "refund=7 refund=8", approve="all")
+    cli("approve", "alex")
+    cli("resume", "alex", "--program", "app:answer")
+
+    code, _, err = cli("approve", "alex", "1", "answer/refund")
+    assert (code, "others were answered before, name one: 2 is " in err) == (4, True)
+    code, out, err = cli("approve", "alex")
+    assert (code, err, '? refund {"order": 8}' in out) == (0, "", True)
     assert alex.turn(1).waiting == []
 
 
@@ -271,7 +282,6 @@ def test_who_asked_is_asked_about_the_rest(app, cli, alex):
     code, out, _ = cli("resume", "alex", "--program", "app:answer")
     assert (code, ran(), alex.turn(1).state) == (0, ["refund 1"], "waiting")
     assert out.splitlines()[-1] == "[waiting] for 1 answer of a person"
-    assert cli("approve", "alex")[0] == 4
     cli("approve", "alex", "1", "2")
     cli("resume", "alex", "--program", "app:answer", "--approve", "none")
     assert ran() == ["refund 1", "refund 2"]
