@@ -384,7 +384,7 @@ class Conversation:
         Raises: turn-state, turn-unknown; what `by` raises, and then nothing is recorded.
         """
         merge = self._maker.merging(turns, by, onto, inputs)
-        value = by(**merge.arguments)
+        value = merge.by(**merge.arguments)
         if inspect.isawaitable(value):
             value = loops.result_of(value, loops.background())
         return self._make(merge.making(value))

@@ -29,6 +29,8 @@ from ledger.views.place import Cursor
 class Merging(NamedTuple):
     """A merge that lacks only what the merging program makes of its arguments."""
 
+    by: Callable[..., Any]
+    """The merging program."""
     arguments: dict[str, Any]
     making: Callable[[Any], Merge]
 
@@ -161,6 +163,7 @@ class Maker:
         view, history = self._view, self._log.read()
         merged = [view.find(history, turn) for turn in turns]
         commands.mergeable(history, merged)
+        by = merging.in_conversation(by, lambda turn: view.find(history, turn))
         if isinstance(onto, EllipsisType):
             landing = history.landing(merged)
         else:
@@ -188,7 +191,7 @@ class Maker:
             at = history.meeting(merged)
             return None if at is None else _answer(Turn(self._log, view, at))
 
-        return Merging(merging.arguments(by, answers, inputs, base), making)
+        return Merging(by, merging.arguments(by, answers, inputs, base), making)
 
     def step(self, making: Making) -> str | None:
         """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""

@@ -27,20 +27,26 @@ BASE = "base"
 class pick:
     """Keep the answer of one of the merged turns, every output of it.
 
-    Args: turn: a Turn or the id of one.
-    Raises when called: ValueError: it is not among the merged turns.
+    Args: turn: a Turn, its id or a part of it, or its ordinal. Called by yourself it knows a Turn or a whole id alone:
+    only a conversation knows of the others.
+    Raises: TypeError: that names no turn. When called: ValueError: it is not among the merged turns. By `merge`:
+    turn-unknown.
     """
 
     def __init__(self, turn: Any) -> None:
-        self.turn: str = getattr(turn, "id", turn)
+        named = getattr(turn, "id", turn)
+        if isinstance(named, bool) or not isinstance(named, str | int):
+            raise TypeError(f"pick: a turn is named by a Turn, an id or an ordinal, not {turn!r}")
+        self.turn = turn
         self.__name__ = "pick"
 
     def __call__(self, answers: list[dict[str, Any]]) -> Outputs:
         """Return the outputs of the picked turn."""
+        named = getattr(self.turn, "id", self.turn)
         for answer in answers:
-            if answer["turn"] == self.turn:
+            if answer["turn"] == named:
                 return Outputs(answer["outputs"])
-        raise ValueError(f"pick: turn {self.turn} is not among the merged turns")
+        raise ValueError(f"pick: turn {named} is not among the merged turns")
 
 
 class text:
@@ -166,6 +172,14 @@ def made_by(by: Callable[..., Any]) -> dict[str, Any]:
     return {"name": programs.name_of(by), "version": programs.version_of(by), "call": None}
 
 
+def in_conversation(by: Callable[..., Any], find: Callable[[Any], str]) -> Callable[..., Any]:
+    """Return a merging program that knows the turn that it names.
+
+    Args: find: gives the id of a turn that a caller names. Raises: as `find`.
+    """
+    return pick(find(by.turn)) if isinstance(by, pick) else by
+
+
 def arguments(
     by: Callable[..., Any],
     answers: list[dict[str, Any]],
@@ -175,8 +189,11 @@ def arguments(
     """Return the keyword arguments of a merging program: the answers go to its one free parameter.
 
     A second one that is free and named `base` gets the merge base's answer.
-    Raises: TypeError: it is not callable, lacks a parameter, or leaves none or several free.
+    Raises: TypeError: it is not callable, lacks a parameter, or leaves none or several free; it makes merging
+    programs, and is none.
     """
+    if inspect.isclass(by) and any("__call__" in vars(each) for each in by.__mro__):
+        raise TypeError(f"{by.__name__} is called first, and gives what merges: {by.__name__}(...)")
     programs.check_returns(by)
     try:
         parameters = inspect.signature(by).parameters

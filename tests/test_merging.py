@@ -21,6 +21,36 @@ def tries(chat, *outputs, under=None):
     return [chat.record("well?", out, parent=under) for out in outputs]
 
 
+# -- pick
+
+
+@pytest.mark.parametrize("named", [lambda t: t, lambda t: t.id, lambda t: t.id[-8:], lambda t: 2])
+def test_one_answer_is_picked_however_the_turn_is_named(chat, named):
+    """By a Turn, its id, a part of it, or its ordinal: as wherever a turn is asked for."""
+    made = tries(chat, "a", "b")
+
+    assert chat.merge(made, merging.pick(named(made[1]))).result == "b"
+
+
+def test_what_is_picked_is_among_the_merged_turns(chat):
+    """Another turn is refused by its id, none by what was given; what names no turn is refused when it is given."""
+    made = tries(chat, "a", "b", "c")
+    with pytest.raises(ValueError, match=f"{made[2].id} is not among"):
+        chat.merge(made[:2], merging.pick(3))
+    with pytest.raises(ledger.errors.TurnUnknown, match="it has 3 turns"):
+        chat.merge(made[:2], merging.pick(99))
+    for wrong in (None, True, 1.5):
+        with pytest.raises(TypeError, match="named by a Turn, an id or an ordinal"):
+            merging.pick(wrong)
+
+
+@pytest.mark.parametrize("by", [merging.majority, merging.three_way, merging.pick, merging.text])
+def test_what_makes_merging_programs_is_none(chat, by):
+    """A class that has to be called first is refused, saying so."""
+    with pytest.raises(TypeError, match=rf"{by.__name__} is called first.*{by.__name__}\(\.\.\.\)"):
+        chat.merge(tries(chat, "a", "b"), by)
+
+
 # -- majority
 
 

@@ -250,10 +250,10 @@ class Conversation:
         Args, Raises: as `ledger.Conversation.merge`.
         """
         merge = await self._do(lambda: self._maker.merging(turns, by, onto, inputs))
-        if inspect.iscoroutinefunction(by):
-            value = await by(**merge.arguments)
+        if inspect.iscoroutinefunction(merge.by):
+            value = await merge.by(**merge.arguments)
         else:
-            value = await asyncio.to_thread(by, **merge.arguments)
+            value = await asyncio.to_thread(merge.by, **merge.arguments)
             value = await value if inspect.isawaitable(value) else value
         return await self._make(merge.making(value))
 
