@@ -66,10 +66,10 @@ def start(folder):
         process.wait()
 
 
-def put(folder, name, message):
+def put(folder, name, message, to="alex"):
     """Put a message where workers take it."""
     written = folder / "jobs" / f"{name}.new"
-    written.write_text(f"alex\n{message}")
+    written.write_text(f"{to}\n{message}")
     written.rename(folder / "jobs" / f"{name}.job")
 
 
@@ -113,3 +113,21 @@ def test_a_worker_that_is_told_to_go_finishes_its_turn(folder, start):
     start()
     until(lambda: len(chat.all_turns()) == 2 and chat.turn(2).state == "done")
     assert done(folder).count("reply") == 2
+
+
+def test_messages_of_a_conversation_are_answered_in_their_order(folder, start):
+    """However many workers there are, and whatever comes between: by their names, each once."""
+    (folder / "go").touch()
+    messages = [f"{n:02}" for n in range(16)]
+    for message in messages:
+        put(folder, message, message, to=f"conv{int(message) % 2}")
+
+    start()
+    start()
+
+    until(lambda: not list((folder / "jobs").iterdir()))
+    for number in (0, 1):
+        chat = ledger.open(f"conv{number}", store=folder / "chats")
+        until(lambda chat=chat: all(turn.state == "done" for turn in chat.all_turns()))
+        assert [turn.inputs["message"] for turn in chat.turns] == messages[number::2]
+        assert len(chat.all_turns()) == len(chat.turns)
