@@ -314,7 +314,7 @@ class Conversation:
         *,
         parent: TurnLike | EllipsisType | None = ...,
         model: str | None = None,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
         saw: Iterable[TurnLike] | None = None,
         messages: list[dict[str, Any]] | None = None,
     ) -> Turn:
@@ -322,9 +322,10 @@ class Conversation:
 
         Args: inputs, outputs: by name; plain text stands for {"message": ...} and {"result": ...}.
         parent: the turn it continues, which must be done; None: it starts a line of its own; left
-        out: where this view continues. usage: token counts, whole numbers. saw: the turns it was
-        shown; None: those this view's context shows there. messages: the whole exchange in the
-        neutral form: the user side first, then all that came after.
+        out: where this view continues. usage: token counts by name, whole numbers, or the usage of a
+        provider's reply, as its client gives it or as data. saw: the turns it was shown; None: those
+        this view's context shows there. messages: the whole exchange in the neutral form: the user
+        side first, then all that came after.
         Raises: turn-state: the parent is not done. record-invalid, conversation-busy, store errors.
         """
         making = self._maker.recording(
@@ -340,7 +341,7 @@ class Conversation:
         moved: Moved = "refuse",
         expect: TurnLike | EllipsisType | None = ...,
         model: str | None = None,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
     ) -> Synced[Turn]:
         """Hand over a whole list of messages, as frameworks do each time; what it has that is new is recorded.
 
@@ -355,7 +356,7 @@ class Conversation:
         None: neutral. moved: what to do when others added turns behind the one that the list goes on from:
         `refuse`, or keep both: `branch`. expect: the turn that is to be the newest there (None: none);
         left out: the one that this view's last turn or list made it stand on, if there was one. model,
-        usage: of the newest turn, when it is new.
+        usage: of the newest turn, when it is new, as in `record`.
         Returns: the new turns, the turn the view stands on, the messages behind it, and whether it branched.
         Raises: conversation-moved, and conversation-busy for a turn that runs there, unless `moved` is
         `branch`. import-invalid, record-invalid, naming the message; store errors. Nothing is recorded then.

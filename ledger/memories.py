@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
 
@@ -129,7 +129,7 @@ class Memory:
         messages: Any,
         *,
         model: str | None = None,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
     ) -> list[Turn]:
         """Record what a turn added, once it succeeded: the user's message, the replies, the tool rounds.
 
@@ -220,9 +220,7 @@ class Memory:
         found: list[Any] = told["messages"] if isinstance(told, dict) else told
         return found
 
-    def _append(
-        self, id: str, messages: Any, model: str | None, usage: Mapping[str, int] | None
-    ) -> list[Turn]:
+    def _append(self, id: str, messages: Any, model: str | None, usage: Any) -> list[Turn]:
         wish = Wish(messages, self._dialect, model=model, usage=usage, behind=_last, whole=True)
         return self._sync(id, wish)
 

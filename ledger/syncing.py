@@ -67,7 +67,7 @@ class Wish:
     moved: Moved = "refuse"
     expect: TurnLike | EllipsisType | None = ...
     model: str | None = None
-    usage: Mapping[str, int] | None = None
+    usage: Any = None
     keep: bool = False
     """Whether what is left over is kept, and the list's last turn is to be the head for everyone."""
     behind: Callable[[History], str | None] | None = None

@@ -204,7 +204,7 @@ class Conversation:
         *,
         parent: TurnLike | EllipsisType | None = ...,
         model: str | None = None,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
         saw: Iterable[TurnLike] | None = None,
         messages: list[dict[str, Any]] | None = None,
     ) -> Turn:
@@ -225,7 +225,7 @@ class Conversation:
         moved: Moved = "refuse",
         expect: TurnLike | EllipsisType | None = ...,
         model: str | None = None,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
     ) -> Synced[Turn]:
         """Hand over a whole list of messages, as frameworks do each time; what it has that is new is recorded.
 

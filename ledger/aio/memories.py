@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -67,7 +67,7 @@ class Memory:
         messages: Any,
         *,
         model: str | None = None,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
     ) -> list[Turn]:
         """Record what a turn added, once it succeeded. Returns, Raises: as the blocking one."""
         if not id:

@@ -181,5 +181,5 @@ def _note_call(row: Row, nodes: dict[str, Node], log: _Log, notes: Notes) -> Non
         return
     if tip.usage is not None:
         notes.counts["model calls with the very answer of another, added to it"] += 1
-    tip.usage = usage.added(tip.usage, usage.of_row(row))
+    tip.usage = usage.added(tip.usage, parts.counts(row))
     tip.model = parts.model(row, notes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ledger.formats import clean, each, pieces, tables, talk, usage
+from ledger.formats import clean, each, pieces, tables, talk
 from ledger.formats import llm_parts as parts
 from ledger.formats.base import Draft, File, Message, Notes, Row, Schema, Skipped, Unreadable
 from ledger.formats.converting import Part
@@ -97,7 +97,7 @@ class _Reader:
         said = [*self._reasoning(row), *self._text(row.get("response"))]
         said += [self._call(one) for one in self._beside("tool_calls", id)]
         answer = self._add(id, moment, [{"role": "assistant", "parts": said}])
-        answer.model, answer.usage = parts.model(row, self._notes), usage.of_row(row)
+        answer.model, answer.usage = parts.model(row, self._notes), parts.counts(row)
 
     def _add(self, id: str, moment: Any, messages: list[Message]) -> Node:
         parent = self._nodes[-1].id if self._nodes else None

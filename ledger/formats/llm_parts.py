@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ledger.formats import clean, media, tables, talk
+from ledger.formats import clean, media, tables, talk, usage
 from ledger.formats.base import File, Message, Notes, Row
 from ledger.formats.converting import Part, Raw
 from ledger.records.messages import ALLOWED, PARTS, modality_of
@@ -142,3 +142,10 @@ def model(row: Row, notes: Notes) -> str | None:
     """Return the model that answered: as it called itself, else as it was asked for."""
     given = row.get("resolved_model") or row.get("model")
     return clean.text(given, notes) if isinstance(given, str) and given else None
+
+
+def counts(row: Row) -> dict[str, int] | None:
+    """Return the token counts of a row with columns for input, output, and JSON for the rest."""
+    rest = tables.value(row.get("token_details"))
+    told = {key: row.get(key) for key in ("input_tokens", "output_tokens")}
+    return usage.counts({**(rest if isinstance(rest, dict) else {}), **told})

@@ -1,25 +1,39 @@
-"""What a provider's client gives back, read as neutral messages: a message, a list of them, a whole reply. Pure."""
+"""What a provider's client gives back: a message, a list of them, a whole reply. Pure.
+
+A whole reply says which model answered and what it used besides; so does each answer in a list of Pydantic AI's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ledger.errors import ImportInvalid
-from ledger.formats import dialects
+from ledger.formats import dialects, usage
 from ledger.records import messages as neutral
 from ledger.records.messages import Message
 
 
-def read(format: str | None, content: Any) -> list[Message]:
-    """Return neutral messages of what is given: one or a list; an object of a client's own counts as its JSON.
+class Said(NamedTuple):
+    """What is said, and by whom."""
+
+    messages: list[Message]
+    """Neutral."""
+    model: str | None
+    """The model that answered; of several the last; None: that is not told."""
+    usage: dict[str, int]
+    """Token counts, summed; empty: none are told."""
+
+
+def read(format: str | None, content: Any) -> Said:
+    """Return what is given as neutral messages: one or a list; an object of a client's own counts as its JSON.
 
     Args: format: the dialect in which it is said; None: neutral. content: besides messages also the whole reply
     to a request, of which the first choice is taken; how it ended becomes `finish_reason`.
     Raises: ValueError: there is no such format. import-invalid, record-invalid: it is none of that.
     """
     if format is None:
-        return neutral.check(_listed(plain(content)))
+        return Said(neutral.check(_listed(plain(content))), None, {})
     dialect = dialects.named(format)
     raw = plain(content)
     said, ended = _REPLIES.get(format, _no_reply)(raw) if isinstance(raw, dict) else (raw, None)
@@ -27,7 +41,23 @@ def read(format: str | None, content: Any) -> list[Message]:
     found = dialect.from_provider(said if whole else _listed(said))
     if ended is not None and found and found[-1]["role"] == "assistant":
         found[-1]["finish_reason"] = ended
-    return found
+    return _told(found, _answers(format, raw, is_reply=said is not raw))
+
+
+def _answers(format: str, raw: Any, *, is_reply: bool) -> list[Any]:
+    """Return what tells which model answered."""
+    if format == "pydantic-ai":
+        answers = [one for one in _listed(raw) if one.get("kind") == "response"]
+        return [{**one, "model": one.get("model_name")} for one in answers]
+    return [raw] if is_reply else []
+
+
+def _told(said: list[Message], answers: list[Any]) -> Said:
+    models = [model for one in answers if isinstance(model := one.get("model"), str)]
+    used: dict[str, int] | None = None
+    for one in answers:
+        used = usage.added(used, usage.counts(one.get("usage")))
+    return Said(said, models[-1] if models else None, used or {})
 
 
 def plain(content: Any) -> Any:

@@ -7,9 +7,12 @@ from a cache, or wrote to it, beside the input: it is added to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ledger.formats import tables
+from ledger.errors import RecordInvalid
+from ledger.records import values
 
 _SPELLINGS = {
     "input_tokens": ("input_tokens", "prompt_tokens", "request_tokens", "prompt_eval_count"),
@@ -29,6 +32,69 @@ _IN_DETAILS = {
     "cache_creation": "cache_write_tokens",
     "reasoning": "reasoning_tokens",
 }
+_THEIRS = {key for keys in _SPELLINGS.values() for key in keys} - _SPELLINGS.keys()
+_TOTAL = "total_tokens"
+
+
+def taken(given: Any) -> dict[str, int]:
+    """Return the counts that a caller hands over.
+
+    A vendor's, as an object of its client or as data, become ours, and what else it tells is left out. Counts by names
+    of the caller's own are kept under them.
+    Raises: record-invalid naming what is no whole number of at least 0.
+    """
+    told = _plain(given)
+    if not isinstance(told, dict):
+        reason = f"token counts by name, or a vendor's usage, not {type(given).__name__}"
+        raise RecordInvalid(path="usage", reason=reason)
+    if _is_theirs(told):
+        for path, count in _numbers(told):
+            _refuse(path, is_one=_count(count) is not None)
+        return counts(told) or {}
+    for name, count in told.items():
+        if not isinstance(name, str):
+            raise RecordInvalid(path="usage", reason=f"a count is named by text, not {name!r}")
+        values.check({name: 0}, "usage", references=False)
+        is_one = type(count) is int and 0 <= count <= values.INTEGER_LIMIT
+        _refuse(f"usage.{name}", is_one=is_one)
+    return told
+
+
+def _refuse(path: str, *, is_one: bool) -> None:
+    if not is_one:
+        raise RecordInvalid(path=path, reason="a token count is a whole number >= 0")
+
+
+def _plain(given: Any) -> Any:
+    """Return what an object of a vendor's client stands for."""
+    dump = getattr(given, "model_dump", None)
+    if callable(dump):
+        given = dump()
+    elif is_dataclass(given) and not isinstance(given, type):
+        given = {each.name: getattr(given, each.name) for each in fields(given)}
+    if isinstance(given, Mapping):
+        return {key: _plain(value) for key, value in given.items()}
+    return given
+
+
+def _is_theirs(told: dict[Any, Any]) -> bool:
+    """Say whether counts are as a vendor tells them, and not by names of the caller's own."""
+    if any(told.get(key, 0) is None or isinstance(told.get(key), dict) for key in _DETAILS):
+        return True
+    return not _THEIRS.isdisjoint(told) or (
+        _TOTAL in told and not _SPELLINGS.keys().isdisjoint(told)
+    )
+
+
+def _numbers(told: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the counts of a vendor's that are read, by their paths."""
+    known = _THEIRS | _SPELLINGS.keys()
+    inner = [(f"usage.{key}", told[key]) for key in _DETAILS if isinstance(told.get(key), dict)]
+    for path, piece in (("usage", told), *inner):
+        names = known if piece is told else known | _IN_DETAILS.keys()
+        for name in sorted(names & piece.keys()):
+            if piece[name] is not None:
+                yield f"{path}.{name}", piece[name]
 
 
 def counts(given: Any) -> dict[str, int] | None:
@@ -62,13 +128,6 @@ def _take(found: dict[str, int], name: str, given: Any) -> None:
 def _count(given: Any) -> int | None:
     whole = isinstance(given, int) and not isinstance(given, bool)
     return given if whole and 0 <= given < 1 << 40 else None
-
-
-def of_row(row: dict[str, Any]) -> dict[str, int] | None:
-    """Return the counts of a row with columns for input, output, and JSON for the rest."""
-    rest = tables.value(row.get("token_details"))
-    told = {key: row.get(key) for key in ("input_tokens", "output_tokens")}
-    return counts({**(rest if isinstance(rest, dict) else {}), **told})
 
 
 def added(one: dict[str, int] | None, other: dict[str, int] | None) -> dict[str, int] | None:

@@ -16,8 +16,8 @@ from contextvars import Context
 from typing import Any
 
 from ledger.errors import Cancelled, RecordInvalid
+from ledger.formats.usage import taken
 from ledger.records import values
-from ledger.records.values import INTEGER_LIMIT
 from ledger.turns import here, loops, stepping
 from ledger.turns.here import Here
 from ledger.turns.pieces import Pieces
@@ -104,23 +104,28 @@ class Running:
         self,
         *,
         model: str | None = None,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
         messages: Any = None,
         format: str | None = None,
     ) -> None:
         """Say which model answered, add to the token counts of this turn, and to its messages.
 
-        Args: messages: what came after the user side: a message or a list of them, neutral or in a provider's
-        `format` (as `messages` has them), or the object that the provider's client gave. Results of tools need
-        no note: a call without one gets what `tool` gave under its `id`.
+        Args: usage: token counts by name, whole numbers, or the usage of a provider's reply, as its client gives
+        it or as data. messages: what came after the user side: a message or a list of them, neutral or in a
+        provider's `format` (as `messages` has them), or the object that the provider's client gave. Of a whole
+        reply the model and the usage are taken too, where none is given. Results of tools need no note: a call
+        without one gets what `tool` gave under its `id`.
         Raises: record-invalid, import-invalid: a count is not a whole number of at least 0, or something is no
         text or message that can be kept; nothing was added.
         TypeError: the model is no text. ValueError: there is no such format.
         """
         check_model(model)
-        counts = whole_counts(usage or {})
+        counts = None if usage is None else taken(usage)
         if messages is not None:
-            self._exchange().note(messages, format)
+            said = self._exchange().note(messages, format)
+            model = said.model if model is None else model
+            counts = said.usage if counts is None else counts
+        counts = counts or {}
         self.count(model, counts)
         around = here.get()
         if around is not None and around.notes is not None:
@@ -236,24 +241,6 @@ def check_model(model: object) -> None:
     if model is not None and not isinstance(model, str):
         raise TypeError(f"a model is named by text, not {type(model).__name__}")
     values.check(model, "model", references=False)
-
-
-def whole_counts(usage: Mapping[str, Any]) -> dict[str, int]:
-    """Return token counts as a dict, each a whole number of at least 0.
-
-    Raises: record-invalid naming the count.
-    """
-    if not isinstance(usage, Mapping):
-        raise RecordInvalid(
-            path="usage", reason=f"token counts by name, not {type(usage).__name__}"
-        )
-    for name, count in usage.items():
-        if not isinstance(name, str):
-            raise RecordInvalid(path="usage", reason=f"a count is named by text, not {name!r}")
-        values.check({name: 0}, "usage", references=False)
-        if type(count) is not int or not 0 <= count <= INTEGER_LIMIT:
-            raise RecordInvalid(path=f"usage.{name}", reason="a token count is a whole number >= 0")
-    return dict(usage)
 
 
 def current() -> Running:

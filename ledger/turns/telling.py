@@ -16,6 +16,7 @@ from typing import Any
 from ledger.errors import AttachmentMissing, LossWarning
 from ledger.formats import dialects, replies
 from ledger.formats.converting import Read
+from ledger.formats.replies import Said
 from ledger.records import messages, values
 from ledger.records.messages import Called, Message
 from ledger.turns import loops, raising
@@ -45,17 +46,20 @@ class Exchange:
         self._called: list[Called] = []
         self._lock = threading.Lock()
 
-    def note(self, said: Any, format: str | None) -> None:
+    def note(self, said: Any, format: str | None) -> Said:
         """Add messages that came after the user side, in order.
 
+        Returns: them, and what a whole reply tells besides.
         Raises: record-invalid, import-invalid, ValueError; nothing was added.
         """
         found = replies.read(format, said)
-        values.check(found, "messages")
+        values.check(found.messages, "messages")
+        values.check(found.model, "model", references=False)
         with self._lock:
             if not self._noted:
-                messages.check_answer_side(found)
-            self._noted += copy.deepcopy(found)
+                messages.check_answer_side(found.messages)
+            self._noted += copy.deepcopy(found.messages)
+        return found
 
     def called(self, id: str | None, name: str, input: Any, made: Any) -> Any:
         """Remember what a tool gave. Args: made: that; on a loop, what gives it when it is awaited."""

@@ -15,6 +15,7 @@ from types import EllipsisType
 from typing import Any, Protocol, cast
 
 from ledger.errors import Cancelled, Nested, TurnUnknown, counted
+from ledger.formats.usage import taken
 from ledger.records import messages, redacting
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
@@ -473,7 +474,7 @@ class Record(Making):
         *,
         parent: TurnLike | EllipsisType | None = ...,
         model: str | None = None,
-        usage: Mapping[str, int] | None = None,
+        usage: Any = None,
         saw: Iterable[TurnLike] | None = None,
         exchange: list[dict[str, Any]] | None = None,
     ) -> None:
@@ -492,7 +493,7 @@ class Record(Making):
             outputs=outputs,
             value=outputs.get(self.program.answer),
             model=model,
-            usage=current.whole_counts(usage or {}),
+            usage=taken({} if usage is None else usage),
             messages=answered,
         )
         self._named = parent

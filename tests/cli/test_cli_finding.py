@@ -106,14 +106,14 @@ def test_what_was_found_steers_no_terminal(cli, store):
 
 def test_usage_fits_the_terminal(cli, store, monkeypatch):
     """A table that is wider is told below each name, without what is 0; columns of nothing but 0 are left out."""
-    usage = {"cache_read_input_tokens": 1234567, "none": 0, "in": 0}
+    usage = {"cache_read_tokens_of_all": 1234567, "none": 0, "in": 0}
     ledger.open("wide", store=store).record("x", "y", model="provider/model", usage=usage)
     assert "none" not in cli("usage")[1]
     monkeypatch.setenv("COLUMNS", "40")
     out = cli("usage")[1].splitlines()
     assert max(map(len, out)) <= 40
     at = out.index("provider/model  1 turn")
-    assert out[at + 1] == "  cache_read_input_tokens 1,234,567"
+    assert out[at + 1] == "  cache_read_tokens_of_all 1,234,567"
 
 
 def test_a_search_fits_the_terminal(cli, store):

@@ -617,6 +617,63 @@ def test_a_clients_reply_is_noted_as_it_is(name, reply, expected, plain):
     assert turn.messages[-1].get("finish_reason") == ends.get(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "reply"),
+    [
+        ("openai", {"choices": [{"message": {"role": "assistant", "content": "Hello."}}]}),
+        ("openai-responses", {"object": "response", "output": []}),
+        ("anthropic", {"type": "message", "role": "assistant", "content": "Hello."}),
+        ("pydantic-ai", {"kind": "response", "parts": [], "model_name": "m"}),
+    ],
+)
+@pytest.mark.parametrize("named", [{}, {"model": "mine", "usage": {"tokens": 1}}])
+def test_a_replys_model_and_usage_are_taken(name, reply, named):
+    """Of a whole reply, where none is named; what is named is taken in their place."""
+    used = {"input_tokens": 3, "output_tokens": 1, "total_tokens": 4}
+
+    def agent(message: str) -> str:
+        ledger.current().note(messages={"model": "m", "usage": used, **reply}, format=name, **named)
+        return "Hello."
+
+    turn = ledger.open("alex", agent, store=ledger.MemoryStore()).send("Hi")
+
+    told = {"model": "m", "usage": {"input_tokens": 3, "output_tokens": 1}} | named
+    assert {"model": turn.model, "usage": turn.usage} == told
+
+
+def test_a_message_alone_tells_no_model():
+    """What is no whole reply says neither, whatever stands in it."""
+
+    def agent(message: str) -> str:
+        said = {"role": "assistant", "content": "Hello.", "model": "m", "usage": {"tokens": 1}}
+        ledger.current().note(messages=said, format="openai")
+        return "Hello."
+
+    turn = ledger.open("alex", agent, store=ledger.MemoryStore()).send("Hi")
+
+    assert (turn.model, turn.usage) == (None, {})
+
+
+def test_a_vendors_usage_is_taken_wherever_counts_are_given():
+    """By `record`, `sync`, `note` and a memory's `append`, in our spelling."""
+    used = {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4}
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    store = ledger.MemoryStore()
+
+    def agent(message: str) -> str:
+        ledger.current().note(usage=used)
+        return "Hello."
+
+    made = [
+        ledger.open("a", agent, store=store).send("Hi"),
+        ledger.open("b", store=store).record("Hi", "Hello.", usage=used),
+        *ledger.open("c", store=store).sync(said, format="openai", usage=used).turns,
+        *ledger.memory(store, format="openai").append("d", said, usage=used),
+    ]
+
+    assert [turn.usage for turn in made] == [{"input_tokens": 3, "output_tokens": 1}] * 4
+
+
 # -- whatever the rule ---------------------------------------------------------------------------------
 
 

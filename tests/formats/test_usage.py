@@ -1,0 +1,117 @@
+"""Token counts as callers hand them over: a vendor's become ours, others stay as they are named."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from ledger.errors import RecordInvalid
+from ledger.formats.usage import counts, taken
+
+OPENAI = {
+    "prompt_tokens": 10,
+    "completion_tokens": 5,
+    "total_tokens": 15,
+    "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": None},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}
+ANTHROPIC = {
+    "input_tokens": 10,
+    "output_tokens": 5,
+    "cache_read_input_tokens": 90,
+    "cache_creation_input_tokens": None,
+    "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+    "service_tier": "standard",
+}
+RESPONSES = {
+    "input_tokens": 10,
+    "input_tokens_details": {"cached_tokens": 4},
+    "output_tokens": 5,
+    "output_tokens_details": {"reasoning_tokens": 0},
+    "total_tokens": 15,
+}
+OURS = {"input_tokens": 10, "output_tokens": 5}
+
+
+@dataclass
+class Used:
+    """A vendor's counts, with a vendor's object in them."""
+
+    requests: int = 2
+    input_tokens: int = 10
+    output_tokens: int = 5
+    total_tokens: int = 15
+    details: dict = field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (OPENAI, {**OURS, "cache_read_tokens": 4, "reasoning_tokens": 2}),
+        (ANTHROPIC, {"input_tokens": 100, "output_tokens": 5, "cache_read_tokens": 90}),
+        (RESPONSES, {**OURS, "cache_read_tokens": 4}),
+        ({**OPENAI, "cost": 0.01, "is_byok": False}, taken(OPENAI)),
+        ({**OURS, "total_tokens": 15}, OURS),
+        ({**OURS, "input_token_details": {"cache_read": 3}}, {**OURS, "cache_read_tokens": 3}),
+        (Used(), OURS),
+        ({"prompt_eval_count": 10, "eval_count": 5}, OURS),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, {}),
+    ],
+)
+def test_a_vendors_counts_become_ours(given, expected):
+    """Spelled as we do, nested details included; what else it tells is left out."""
+    assert taken(given) == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, OURS, {"tokens": 0}, {"images": 3, "input_tokens": 1}, {"total_tokens": 3, "in": 2}],
+)
+def test_counts_by_other_names_are_kept(given):
+    """What no vendor names so is the caller's own."""
+    assert taken(given) == given
+    assert taken(given) is not given
+
+
+@pytest.mark.parametrize("given", [OPENAI, ANTHROPIC, RESPONSES])
+def test_importers_read_the_same(given):
+    """There is one mapping."""
+    assert taken(given) == counts(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        (5, "usage"),
+        ("10", "usage"),
+        ([1], "usage"),
+        ({1: 1}, "usage"),
+        ({"tokens": 1.5}, "usage.tokens"),
+        ({"tokens": True}, "usage.tokens"),
+        ({"tokens": None}, "usage.tokens"),
+        ({"tokens": -1}, "usage.tokens"),
+        ({"tokens": 2**53}, "usage.tokens"),
+        ({"prompt_tokens": "10"}, "usage.prompt_tokens"),
+        ({"prompt_tokens": 10, "output_tokens": 1.5}, "usage.output_tokens"),
+        (
+            {**OPENAI, "prompt_tokens_details": {"cached_tokens": -4}},
+            "usage.prompt_tokens_details.cached_tokens",
+        ),
+    ],
+)
+def test_what_is_no_count_is_refused(given, path):
+    """The place is named."""
+    with pytest.raises(RecordInvalid) as caught:
+        taken(given)
+    assert caught.value.path == path
+
+
+def test_objects_of_the_vendors_packages():
+    """Their usage objects are taken as they are."""
+    openai = pytest.importorskip("openai.types")
+    anthropic = pytest.importorskip("anthropic.types")
+    pydantic_ai = pytest.importorskip("pydantic_ai.usage")
+
+    assert taken(openai.CompletionUsage.model_validate(OPENAI)) == taken(OPENAI)
+    assert taken(anthropic.Usage.model_validate(ANTHROPIC)) == taken(ANTHROPIC)
+    used = pydantic_ai.RunUsage(requests=1, input_tokens=10, output_tokens=5, cache_read_tokens=4)
+    assert taken(used) == {**OURS, "cache_read_tokens": 4}
