@@ -102,8 +102,9 @@ class ConversationUnknown(LedgerError):
 class SignatureChanged(LedgerError):
     """Raised when a program's fields differ from those of the turns it would be shown.
 
-    Next: map names with `rename`, start another conversation, or continue from a turn that fits. Where
-    `earlier_without` names outputs, nothing else differs: name them in `earlier_without`.
+    Next: map names with `rename`; or leave the fields that differ out of what is shown, where `without` names
+    them, by a `context` such as `all_turns(without=[...])`; or start another conversation, or continue from a turn
+    that fits. Where `earlier_without` names outputs, nothing else differs: name them in `earlier_without`.
     """
 
     code: ClassVar[str] = "conversation-signature"
@@ -111,13 +112,17 @@ class SignatureChanged(LedgerError):
     differences: str
     earlier_without: tuple[str, ...] = ()
     """The added outputs, where accepting them is all that is needed."""
+    without: tuple[str, ...] = ()
+    """The fields without which earlier turns fit, where an input and an output are left; also those left out by now."""
 
     def message(self) -> str:
         accept = f"accept it with earlier_without={list(self.earlier_without)!r}, "
+        leave = f"leave it out of what is shown, with context=ledger.all_turns(without={list(self.without)!r}), "
+        way = accept if self.earlier_without else leave if self.without else ""
         told = (
             f"{self.program}: its earlier turns in this conversation have other inputs or outputs"
         )
-        told = f"{told}: {self.differences}; {accept if self.earlier_without else ''}map names with"
+        told = f"{told}: {self.differences}; {way}map names with"
         return f"{told} `rename`, continue from a turn that fits, or start another conversation"
 
 

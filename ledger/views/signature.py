@@ -72,11 +72,15 @@ def check(
     met = {(turn.program, turn.without) for turn in shown.earlier if turn.program in others}
     differences = set().union(*(told(*each) for each in met))
     if differences:
+        names = {name for _, name in differences}
         acceptable = all(how == _LACKED and name in asides for how, name in differences)
+        left = {field["direction"] for field in program.fields if field["name"] not in names}
+        fit_without = not acceptable and len(left) == 2
         raise SignatureChanged(
             program=program.name,
             differences="; ".join(sorted(how.format(name) for how, name in differences)),
-            earlier_without=tuple(sorted(n for _, n in differences)) if acceptable else (),
+            earlier_without=tuple(sorted(names)) if acceptable else (),
+            without=tuple(sorted(names | shown.rule.left_out)) if fit_without else (),
         )
 
 

@@ -132,6 +132,28 @@ def test_the_refusal_names_the_way_out_only_where_it_is_one():
     )
 
 
+def test_fields_without_which_it_fits_are_named():
+    """What was added, lost or changed is named where the turns keep an input and an output without it, and it fits."""
+    history, parent = branch(described("v", MESSAGE, field("old", "input"), RESULT))
+    now = described("w", MESSAGE, field("image", "input"), RESULT)
+    with pytest.raises(SignatureChanged) as caught:
+        check(history, now, parent, rule=last_turns(3, without=["b"]))
+
+    assert caught.value.without == ("b", "image", "old")
+    assert "all_turns(without=['b', 'image', 'old'])" in str(caught.value)
+    check(history, now, parent, rule=last_turns(3, without=caught.value.without))
+
+
+@pytest.mark.parametrize("now", [OTHER, described("v", MESSAGE, field("text"))])
+def test_turns_that_would_say_nothing_are_no_way_out(now):
+    """Where no input, or no output, is left that both have, nothing is to be left out."""
+    history, parent = branch(OLD)
+    with pytest.raises(SignatureChanged) as caught:
+        check(history, now, parent, rule=all_turns())
+    assert caught.value.without == ()
+    assert "without" not in str(caught.value)
+
+
 def test_starting_a_turn_asks_with_the_rule_and_what_is_accepted():
     """`start` refuses by what the turn would be shown, and takes what is accepted."""
     history, parent = branch(OLD)
@@ -230,6 +252,9 @@ def test_the_decision_is_that_of_each_shown_turn(turns, fields, last, without, a
         check(history, now, parent, **how)
     more = caught.value.earlier_without
     helps = not any(differs(listed, fields, without, ALL) for listed in shown)
+    if leave := caught.value.without:
+        fits = all_turns(without=leave) if last is None else last_turns(last, without=leave)
+        check(history, now, parent, rule=fits, earlier_without=accepted)
     assert bool(more) == helps
     if helps:
         check(history, now, parent, rule=rule, earlier_without=[*accepted, *more])
