@@ -137,8 +137,10 @@ def _block(placed: Placed, role: str, losses: Losses) -> Raw | None:
         return merged({"type": "thinking", "thinking": part["content"]}, kept)
     made = _made(part)
     if made is None or (made["type"] != "text" and role not in ("user", "tool")):
-        unsigned = part["type"] == "reasoning"
-        losses.of(placed, "reasoning that was not signed here cannot be said" if unsigned else "")
+        if part["type"] == "reasoning":
+            losses.of(placed, "reasoning that was not signed here cannot be said")
+        else:
+            losses.of_role(placed, role, by_user=made is not None)
         return None
     return merged(made, kept)
 

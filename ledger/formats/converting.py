@@ -131,6 +131,13 @@ class Losses:
         """Note that a part is not said."""
         self.add(placed.path, reason or f"{described(placed.part)} cannot be said in {self.format}")
 
+    def of_role(self, placed: Placed, role: str, *, by_user: bool) -> None:
+        """Note that a part is not said where it stands. Args: by_user: whether it can be in what the user says."""
+        if role == "user" or not by_user:
+            return self.of(placed)
+        told = f"{described(placed.part)} in {_SIDES.get(role, _SYSTEM)} cannot be said in {self.format}"
+        return self.add(placed.path, f"{told}; one that the user sends can")
+
     def converted(self, content: Any, *, strict: bool) -> Converted:
         """Return the result. Raises: messages-lossy: something was lost, and `strict` forbids it."""
         if strict and self.found:
@@ -162,9 +169,16 @@ def _by_response(placed: list[Placed]) -> list[list[Placed]]:
     return groups
 
 
+_SIDES = {"tool": "a tool's result", "assistant": "an answer"}
+_SYSTEM = "what the system says"
+
+
 def described(part: Part) -> str:
-    """Return what a part is, for a person: `an audio uri`, `a part of type x`."""
+    """Return what a part is, for a person: `an audio uri`, `an attached image (image/png)`, `a part of type x`."""
     kind, modality = part["type"], part.get("modality")
+    if kind == "uri" and part["uri"].startswith("data:"):
+        typed = f" ({part['mime_type']})" if "mime_type" in part else ""
+        return f"an attached {modality}{typed}"
     if modality:
         return f"{'an' if modality[0] in 'aeiou' else 'a'} {modality} {kind}"
     if kind in neutral.PARTS:

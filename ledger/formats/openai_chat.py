@@ -141,7 +141,7 @@ def _block(placed: Placed, role: str, losses: Losses) -> Raw | None:
         return dict(part["content"])
     made = _made(part)
     if made is None or (made["type"] not in ("text", "refusal") and role != "user"):
-        losses.of(placed)
+        losses.of_role(placed, role, by_user=made is not None)
         return None
     return merged(made, own(part, name))
 

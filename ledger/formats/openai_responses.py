@@ -108,8 +108,10 @@ def _reply(line: Line, losses: Losses) -> list[Raw]:
             _add_said(items, merged(_said(part), kept["block"]), kept.get("item"))
         elif part["type"] == "text":
             items.append(merged({"role": "assistant", "content": part["content"]}, kept))
+        elif part["type"] == "reasoning":
+            losses.of(placed, "reasoning that was not signed here cannot be said")
         else:
-            losses.of(placed, _unsigned(part))
+            losses.of_role(placed, "assistant", by_user=_made(part) is not None)
     return items
 
 
@@ -121,12 +123,6 @@ def _add_said(items: list[Raw], said: Raw, own_item: Any) -> None:
     else:
         rest = own_item if isinstance(own_item, dict) else {}
         items.append({**rest, "role": "assistant", "content": [said]})
-
-
-def _unsigned(part: Part) -> str:
-    return (
-        "reasoning that was not signed here cannot be said" if part["type"] == "reasoning" else ""
-    )
 
 
 def _summary(part: Part) -> list[Raw]:
@@ -179,6 +175,8 @@ def _made(part: Part) -> Raw | None:
     kind, modality = part["type"], part.get("modality")
     if kind == "text":
         return {"type": "input_text", "text": part["content"]}
+    if kind not in ("uri", "file"):
+        return None
     if modality == "image":
         where = {"image_url": part["uri"]} if kind == "uri" else {"file_id": part["file_id"]}
         return {"type": "input_image", "detail": media.detail(part) or "auto", **where}

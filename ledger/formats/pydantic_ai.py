@@ -142,16 +142,16 @@ def _request_parts(line: Line, tools: dict[str, str], losses: Losses) -> list[Ra
         return [merged(prompt, {key: value for key, value in kept.items() if key != "as"})]
     if line.role == "developer":
         losses.add(line.path, "what the developer says is said by the system")
-    return [_system(placed, kept) for placed in line.parts if _is_text(placed, losses)]
+    return [_system(placed, kept) for placed in line.parts if _is_text(placed, line.role, losses)]
 
 
 def _system(placed: Placed, kept: Raw) -> Raw:
     return merged({"part_kind": "system-prompt", "content": placed.part["content"]}, kept)
 
 
-def _is_text(placed: Placed, losses: Losses) -> bool:
+def _is_text(placed: Placed, role: str, losses: Losses) -> bool:
     if placed.type != "text":
-        losses.of(placed)
+        losses.of_role(placed, role, by_user=_may_be_content(placed.part))
     return placed.type == "text"
 
 
@@ -189,7 +189,7 @@ def _response_part(placed: Placed, losses: Losses) -> Raw | None:
     if made is None or (
         part["type"] == "reasoning" and not part["content"] and not own(part, name)
     ):
-        losses.of(placed)
+        losses.of_role(placed, "assistant", by_user=_may_be_content(part))
         return None
     return merged(made, own(part, name))
 
@@ -218,11 +218,16 @@ def _content(placed: Placed, losses: Losses) -> Any:
     if part["type"] == "text":
         text = part["content"]
         return merged({"kind": "text-content", "content": text}, kept) if kept else text
-    made = _made_file(part)
-    if made is None or (part["type"] == "file" and "provider_name" not in kept):
+    if not _may_be_content(part):
         losses.of(placed)
         return None
-    return merged(made, kept)
+    return merged(_made_file(part) or {}, kept)
+
+
+def _may_be_content(part: Part) -> bool:
+    """Say whether a part that is no text may stand in what a user says, or a tool gave."""
+    known = part["type"] != "file" or "provider_name" in own(part, name)
+    return known and _made_file(part) is not None
 
 
 def _made_file(part: Part) -> Raw | None:

@@ -301,8 +301,35 @@ AUDIO = {"type": "uri", "modality": "audio", "mime_type": "audio/wav", "uri": WA
 @pytest.mark.parametrize(
     ("name", "role", "part", "reason"),
     [
-        ("anthropic", "user", AUDIO, "an audio uri cannot be said in anthropic"),
-        ("openai-responses", "user", AUDIO, "an audio uri cannot be said in openai-responses"),
+        ("anthropic", "user", AUDIO, "an attached audio (audio/wav) cannot be said in anthropic"),
+        (
+            "openai-responses",
+            "user",
+            AUDIO,
+            "an attached audio (audio/wav) cannot be said in openai-responses",
+        ),
+        (
+            "anthropic",
+            "user",
+            {"type": "uri", "modality": "video", "uri": "https://a.b/c"},
+            "a video uri cannot be said in anthropic",
+        ),
+        (
+            "openai",
+            "system",
+            AUDIO,
+            "an attached audio (audio/wav) in what the system says cannot be said in openai; "
+            "one that the user sends can",
+        ),
+        *(
+            (
+                name,
+                "assistant",
+                {"type": "uri", "modality": "image", "uri": "https://a.b/c.png"},
+                f"an image uri in an answer cannot be said in {name}; one that the user sends can",
+            )
+            for name in NAMES
+        ),
         (
             "openai",
             "assistant",
@@ -341,6 +368,27 @@ def test_a_loss_names_its_place(name, role, part, reason):
         dialects.named(name).to_provider(messages, strict=True)
     assert caught.value.losses == (f"messages[1].parts[1]: {reason}",)
     assert f"messages[1].parts[1]: {reason}" in str(caught.value)
+
+
+def test_an_attachment_in_a_tools_result_is_named_as_one():
+    """Where a provider takes a document from the user alone, the loss says what it is, where it stands, and that."""
+    file = "data:application/pdf;base64,JVBERg=="
+    pdf = {"type": "uri", "modality": "document", "mime_type": "application/pdf", "uri": file}
+    call = {"type": "tool_call", "id": "a", "name": "get", "arguments": {}}
+    gave = {"type": "tool_call_response", "id": "a", "response": "[r.pdf]"}
+    messages = [
+        {"role": "assistant", "parts": [call]},
+        {"role": "tool", "parts": [gave, pdf]},
+    ]
+
+    (loss,) = dialects.named("openai").to_provider(messages).losses
+
+    assert loss == (
+        "messages[1].parts[1]",
+        "an attached document (application/pdf) in a tool's result cannot be said in openai; "
+        "one that the user sends can",
+    )
+    assert not dialects.named("openai").to_provider([{"role": "user", "parts": [pdf]}]).losses
 
 
 def test_an_attachment_is_sent_when_its_bytes_are_at_hand():
