@@ -231,6 +231,16 @@ def test_an_unknown_attribute_of_a_turn_is_named(store):
         turn.c  # noqa: B018
 
 
+def test_a_setting_that_nobody_named_is_refused_with_the_way(store):
+    """What is neither input nor setting is refused, naming both, and where a setting is named."""
+    chat = ledger.open("alex", lambda message: message, store=store, lm="a", voice="low")
+    with pytest.raises(
+        TypeError, match=r"no input 'temperature'.*takes message.*knows lm, voice.*`open`"
+    ):
+        chat("x", temperature=0.1)
+    assert chat.all_turns() == []
+
+
 def test_settings_reach_the_program_and_only_lm_is_recorded(store):
     """Settings of the conversation and of the turn are found in `current()`; `lm` is recorded."""
     seen = []

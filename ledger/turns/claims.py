@@ -41,13 +41,7 @@ def resume(
     Raises: turn-state: it runs, or has ended. turn-waiting: questions are open. turn-unfinished.
     """
     state = history.state(turn, now=now, dead=dead)
-    if state not in UNATTENDED:
-        reason = (
-            "another process goes on with it; wait for it, or stop it first"
-            if state == "running"
-            else "only a turn that has not ended is resumed"
-        )
-        raise TurnState(turn=turn, state=state, reason=reason)
+    refuse_attended(turn, state)
     if state == "waiting" and (asked := history.unanswered(turn)):
         raise TurnWaiting(turn=turn, questions=tuple(asked))
     node, at = history.node(turn), times.to_text(now)
@@ -80,6 +74,17 @@ def call_name(node: Node, tool: kinds.Tool) -> str:
     fits = [other for other in states.unfinished(node) if tool.id in _names(other)]
     own = tool.id is not None and not tool.id.startswith(MADE_UP) and len(fits) == 1
     return str(tool.id) if own else f"{tool.site}:{tool.invocation}"
+
+
+def refuse_attended(turn: str, state: states.State) -> None:
+    """Refuse to go on with a turn that somebody runs, or that has ended. Raises: turn-state."""
+    if state not in UNATTENDED:
+        reason = (
+            "another process goes on with it; wait for it, or stop it first"
+            if state == "running"
+            else "only a turn that has not ended is resumed"
+        )
+        raise TurnState(turn=turn, state=state, reason=reason)
 
 
 def _refuse_both(node: Node, results: Mapping[Any, Any], rerun: Collection[Any]) -> None:

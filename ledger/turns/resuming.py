@@ -126,6 +126,7 @@ class Resumption:
         input that the program needs is not recorded.
         """
         view, history = self._view, self._log.read()
+        claims.refuse_attended(self.turn, self._state(history))
         self._refuse_foreign(history)
         self._refuse_unredacted(history)
         commands.check_fields(history, self.turn, self._program.description)
@@ -197,7 +198,7 @@ class Resumption:
             reason = "another library's AI function made it; only that library can go on with it"
             raise TurnState(turn=self.turn, state=self._state(history), reason=reason)
 
-    def _state(self, history: History) -> str:
+    def _state(self, history: History) -> states.State:
         dead = self._view.dead(history, self.turn)
         return history.state(self.turn, now=self._view.world.now(), dead=dead)
 

@@ -85,7 +85,9 @@ class Field:
             back = self._typed(plain, self.annotation, lambda inner: _restored(inner, found))
             again = _lists(_to_builtins(back, found))
         except (msgspec.ValidationError, TypeError, ValueError) as error:
-            raise TypeError(f"{path} is not {self.type_name}: {error}") from None
+            raise TypeError(
+                f"{path} is not {self.type_name}: {_told(error, value, found)}"
+            ) from None
         written = lowered(_restored(again, found), path, given)
         # A part of another type reads back equal, and is written otherwise: 2.5 for Decimal("2.5").
         if back != value or again != plain:
@@ -100,6 +102,13 @@ class Field:
             return self._typed(value, self.annotation, bind)
         except (msgspec.ValidationError, TypeError, ValueError):
             return bind(value)
+
+
+def _told(error: Exception, value: Any, found: Mapping[str, Attachment]) -> str:
+    """Return what is wrong with a value, for a person. Args: found: its attachments, which an error calls objects."""
+    if isinstance(value, Attachment):
+        return "it is an Attachment, which is taken where `ledger.Attachment` is declared"
+    return f"{error}; an Attachment stands in it" if found else str(error)
 
 
 def opaque(annotation: Any) -> str | None:

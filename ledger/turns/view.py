@@ -203,6 +203,14 @@ class View:
             raise TypeError("this conversation was opened without a program: record turns into it")
         settings = {k: v for k, v in kwargs.items() if k in self._known_settings()}
         rest = {k: v for k, v in kwargs.items() if k not in settings}
+        unknown = [name for name in rest if not self.program.parameter(name)]
+        if unknown:
+            takes = ", ".join(self.program.signature.parameters) or "nothing"
+            known = ", ".join(sorted(self._known_settings()))
+            raise TypeError(
+                f"{self.program.description.name} has no input {unknown[0]!r}; it takes {takes}; and no setting: "
+                f"this conversation knows {known}, and others once `open` or `ledger.program` names them"
+            )
         bound, inputs = self.program.bind(args, rest, given)
         return bound, inputs, {**self.settings, **settings}
 

@@ -729,3 +729,15 @@ def test_a_changed_program_loses_nothing():
     assert turn.resume() == ["right", "book"]
     assert done == paid
     assert done.count("book") == 1
+
+
+def test_a_turn_that_ended_is_not_resumed_whatever_the_program():
+    """That it has ended is said before anything about the program's fields."""
+    store = ledger.MemoryStore()
+    ledger.open("c", lambda message: message, store=store)("hi")
+
+    def other(question: str, more: int) -> str:
+        return question
+
+    with pytest.raises(errors.TurnState, match="only a turn that has not ended"):
+        ledger.open("c", other, store=store).turn(1).resume()

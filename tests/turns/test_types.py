@@ -167,6 +167,16 @@ class Own:
     """A class of somebody's own."""
 
 
+@pytest.mark.parametrize("annotation", [str, int, str | None, list[ledger.Attachment]])
+def test_an_attachment_where_none_is_declared_is_named(annotation):
+    """It is called what it is, and what takes one is said; within another value it is told that there is one."""
+    given = ledger.Attachment(b"x", media_type="text/plain")
+    with pytest.raises(TypeError, match=r"it is an Attachment.*`ledger.Attachment` is declared"):
+        Field(annotation).write(given, "inputs.message", [])
+    with pytest.raises(TypeError, match="an Attachment stands in it"):
+        Field(list[str]).write(["x", given], "inputs.message", [])
+
+
 @pytest.mark.parametrize(
     "annotation", [bytes, Own, list[Own], dict[str, bytes], Callable, bytes | None], ids=str
 )
