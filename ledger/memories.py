@@ -164,8 +164,9 @@ class Memory:
                 turn.messages.append(ask(turn.messages))
 
         `turn.messages` begins with what was said, as `context` shows it. When `with` is left by an exception nothing is
-        recorded. Others of this process that begin a turn there meanwhile wait or are refused, as `busy`
-        says; what other processes added meanwhile stays, and the turn is then a branch beside it.
+        recorded; when it is left without a reply, what was added is kept, and is the beginning of the next turn.
+        Others of this process that begin a turn there meanwhile wait or are refused, as `busy` says; what other
+        processes added meanwhile stays, and the turn is then a branch beside it.
         Args: history: the messages to begin with, instead of those that are remembered: then nothing is
         loaded and nothing is stored.
         Raises: conversation-busy; as `save`.

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import threading
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,28 @@ def test_same_signatures(one, other):
         assert isinstance(here, property) == isinstance(there, property), name
         if callable(here):
             assert parameters(here) == parameters(there), name
+
+
+def test_a_view_that_was_not_awaited_says_so():
+    """`chat.continue_from(turn)` is a coroutine, which has a `send` too: who means the view's is told to await it."""
+
+    async def scenario() -> None:
+        chat = aio.open("alex", lambda message: message, store=ledger.MemoryStore())
+        await chat("one")
+        with pytest.raises(TypeError, match=r"continue_from is awaited first: .*\.send"):
+            await chat.continue_from(1).send("x")
+        with pytest.raises(TypeError, match=r"continue_from is awaited first: .*\)\(\.\.\.\)"):
+            await chat.continue_from(1)("x")  # type: ignore[operator]
+        coming: Any = chat.continue_from(1)
+        with pytest.raises(AttributeError, match=r"continue_from is awaited first: .*\.record"):
+            coming.record("x", "y")
+        assert await (await coming)("2") == "2"
+        assert await (await asyncio.create_task(chat.continue_from(1)))("3") == "3"
+        await (await asyncio.wait_for(chat.continue_from(1), 30)).send("4")
+        asked = [turn.inputs["message"] for turn in await chat.all_turns()]
+        assert asked == ["one", "2", "3", "4"]
+
+    asyncio.run(scenario())
 
 
 def test_open_is_the_same():

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from ledger import conversation as blocking
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
-from ledger.aio.waiting import begin, changed, do, result
+from ledger.aio.waiting import awaited_first, begin, changed, do, result
 from ledger.maker import Sending
 from ledger.syncing import Moved, Synced, wish_of
 from ledger.turn import TurnBase, outcome_of
@@ -127,6 +127,7 @@ class Conversation:
 
     # -- going on elsewhere
 
+    @awaited_first
     async def continue_from(self, turn: TurnLike | None) -> Conversation:
         """Return a view that continues from exactly this turn; None: from before the first turn."""
         return Conversation(await self._do(lambda: self._inner.continue_from(turn)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from ledger.turns import loops
 from ledger.turns.carrying import Beginning
@@ -14,6 +15,7 @@ from ledger.turns.loops import in_the_end, over
 from ledger.turns.pool import in_pool
 from ledger.turns.running import Run
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 SHORTEST_PAUSE_S = 0.02
@@ -74,3 +76,53 @@ async def changed(log: Log, timeout_s: float) -> None:
         if await do(log, log.moved):
             return
         pause = min(pause * 1.5, LONGEST_PAUSE_S)
+
+
+class Unawaited(Coroutine[Any, Any, T]):
+    """A coroutine that gives what has a `send` of its own. Every coroutine has one as well: whoever calls that with
+    something to send, or asks for what no coroutine has, forgot to await first and is told so."""
+
+    def __init__(self, coming: Coroutine[Any, Any, T], name: str) -> None:
+        self._coming, self._name = coming, name
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        """Give what it gives."""
+        return self._coming.__await__()
+
+    def send(self, *args: Any, **kwargs: Any) -> Any:
+        """Go on, as the event loop has it. Raises: TypeError: the `send` of what it gives is meant."""
+        if args != (None,) or kwargs:
+            self.close()
+            raise TypeError(self._told(".send(...)"))
+        return self._coming.send(None)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: what it gives is meant. Raises: TypeError."""
+        self.close()
+        raise TypeError(self._told("(...)"))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(self._told(f".{name}"))
+
+    def _told(self, then: str) -> str:
+        return f"{self._name} is awaited first: (await {self._name}(...)){then}"
+
+    def throw(self, *args: Any) -> Any:
+        """Raise an error in it."""
+        return self._coming.throw(*args)
+
+    def close(self) -> None:
+        """End it."""
+        self._coming.close()
+
+
+def awaited_first(
+    verb: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Have a verb that gives what has a `send` say so where it was not awaited."""
+
+    @functools.wraps(verb)
+    def called(*args: P.args, **kwargs: P.kwargs) -> Unawaited[T]:
+        return Unawaited(verb(*args, **kwargs), verb.__name__)
+
+    return called
