@@ -13,6 +13,7 @@ from contextvars import copy_context
 from types import EllipsisType
 from typing import Any, cast
 
+from ledger import collector
 from ledger.errors import counted
 from ledger.maker import Maker, Sending
 from ledger.records import kinds
@@ -37,7 +38,6 @@ from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.view import Making, Siblings, TurnLike, View
 from ledger.views import Diff, History, Lineage, Rule, drawing, rules
 from ledger.views import diff as diffs
-from ledger.views.history import without_collector
 from ledger.views.place import Cursor
 from ledger.views.rules import Chooser
 
@@ -553,8 +553,9 @@ class Conversation:
 
     def _turns(self, turns: Iterable[str]) -> list[Turn]:
         named = list(turns)  # The history may grow meanwhile.
-        with without_collector(len(named)):
-            return [Turn(self._log, self._view, turn) for turn in named]
+        return collector.wait_for(
+            lambda: [Turn(self._log, self._view, turn) for turn in named], count=len(named)
+        )
 
     def __repr__(self) -> str:
         history = self._log.read()

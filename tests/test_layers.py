@@ -14,7 +14,16 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 MEANING = {"errors", "records", "views"}
 TURNS = MEANING | {
-    *("bells", "formats", "stack", "turns.claims", "turns.commands", "turns", "stores.base")
+    *(
+        "bells",
+        "collector",
+        "formats",
+        "stack",
+        "turns.claims",
+        "turns.commands",
+        "turns",
+        "stores.base",
+    )
 }
 SHELL = TURNS | {"_version", "maker", "merging", "stores", "stream", "syncing", "turn"}
 FACES = SHELL | {"catalog", "conversation", "opening", "recovery", "memories", "aio"}
@@ -24,10 +33,11 @@ FACES = SHELL | {"catalog", "conversation", "opening", "recovery", "memories", "
 SEES: dict[str, set[str]] = {
     "_version": set(),
     "bells": set(),
+    "collector": set(),
     "errors": set(),
     "records": {"errors"},
     "stack": set(),
-    "views": {"errors", "records"},
+    "views": {"collector", "errors", "records"},
     "formats": MEANING,
     "stores.base": {"errors", "records"},
     "stores": {"bells", "errors", "records", "stack", "stores.base"},

@@ -12,12 +12,11 @@ Nothing is decoded and no clock is asked here: what a question needs, it reads w
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Self
 
+from ledger import collector
 from ledger.records import kinds
 from ledger.records.messages import Message
 from ledger.records.undecoded import Kept, Lines, Undecoded
@@ -30,26 +29,6 @@ from ledger.views.summaries import Summary
 _NOBODY: states.Dead = frozenset()
 Fold = Callable[[Any, Any, int, Kept], None]
 """Takes one record into a tree. Given: the tree, the record, its place, and what may be kept in its stead."""
-
-
-_MANY = 4096
-"""From so many on the garbage collector waits until they are made."""
-
-
-@contextmanager
-def without_collector(count: int) -> Iterator[None]:
-    """Have the garbage collector wait: it would look again and again at what grows and holds no garbage.
-
-    Args: count: how many objects will be made, about; for few it does not wait.
-    """
-    if count < _MANY or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 class History(Tree):
@@ -74,8 +53,7 @@ class History(Tree):
         if not isinstance(more, Undecoded):
             self._extend([(more, None)])
         else:
-            with without_collector(len(more)):
-                self._extend(more.runs())
+            collector.wait_for(lambda: self._extend(more.runs()), count=len(more))
         return self
 
     def _extend(self, runs: Iterable[tuple[Iterable[Any], Lines | None]]) -> None:
