@@ -1,7 +1,7 @@
 """The garbage collector waits while much is made that holds no garbage: it would look at all of it again and again.
 
-Whether it waits holds for the whole process. So whatever ends the work, and wherever an interrupt comes, it goes on; and
-so it does in a fork's child, where the thread whose work it waited for is not there.
+Whether it waits holds for the whole process. So whatever ends the work, and wherever an interrupt comes, it goes on;
+and so it does in a fork's child, where the thread whose work it waited for is not there.
 """
 
 from __future__ import annotations

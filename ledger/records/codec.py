@@ -111,8 +111,10 @@ def escaped(text: bytes) -> bytes:
 
 def _check_record(record: dict[Any, Any]) -> None:
     number = record.get("functai_conversation")
-    if type(number) is not int or number < 1:
-        raise RecordInvalid(path="functai_conversation", reason="a record names its format, 1")
+    if type(number) is not int or number != kinds.FORMAT:
+        # Behind a record of a newer one nothing could be appended any more: see `lines.is_newer`.
+        reason = f"a record names its format, {kinds.FORMAT}; no other is written"
+        raise RecordInvalid(path="functai_conversation", reason=reason)
     kind = record.get("kind")
     if type(kind) is not str or not _is_kind(kind):
         raise RecordInvalid(path="kind", reason="a kind is a lower-case word")

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ledger.errors import ImportInvalid, LedgerError
+from ledger.errors import ImportInvalid, LedgerError, StoreVersion
 from ledger.formats import merge_json
 from ledger.formats.base import Counted, Draft, Exported, Found, Notes, Report, Skipped, listed
 from ledger.records import ids, times, values
-from ledger.records.kinds import NewRecord, new
+from ledger.records.kinds import FORMAT, NewRecord, new
 from ledger.sources import drafts, files, holding, seen
 from ledger.sources.ahead import Job, in_order
 from ledger.sources.media import Media
@@ -233,7 +233,10 @@ def _import_export(store: Any, item: Exported, notes: Notes, world: World) -> tu
             _keep(store, item, set(values.references(added)))
         if _goes_on(here, exported):
             # An older copy: what came after it there is what comes after it here, the head included.
-            return [_unplaced(record) for record in exported[len(here) :] if _kept(record)]
+            added = [_unplaced(record) for record in exported[len(here) :] if _kept(record)]
+            _refuse_newer(added, source)
+            return added
+        _refuse_newer(added, source)
         if history.head is not None and any(record["kind"] == "turn" for record in added):
             added.append(new("head", times.to_text(world.now()), turn=history.head))
         return added
@@ -256,6 +259,13 @@ def _records(item: Exported) -> list[NewRecord]:
 def _goes_on(here: list[NewRecord], exported: list[NewRecord]) -> bool:
     """Say whether an export begins with exactly the records that are here."""
     return exported[: len(here)] == here
+
+
+def _refuse_newer(added: list[NewRecord], source: str) -> None:
+    """Refuse to add records that this version would not go on behind. A whole log of them is kept as it is."""
+    if any(record["functai_conversation"] != FORMAT for record in added):
+        reason = "it holds records of a newer format, and can be taken in only where nothing of it is yet"
+        raise StoreVersion(where=f"the export of {source}", reason=reason)
 
 
 def _kept(record: NewRecord) -> bool:

@@ -85,8 +85,7 @@ class _Log:
         self._lines += scanner.settled(at_end=True)
         if not len(self):
             self._incarnation = self._look_at_first()
-        newer = any(map(lines.is_newer, bodies))
-        self._scanner, self._lacks_line_feed, self.newer = scanner, False, newer
+        self._scanner, self._lacks_line_feed = scanner, False
 
 
 class MemoryStore:

@@ -163,6 +163,7 @@ NO_RECORDS: dict[str, Any] = {
     "a format that is no number": {"functai_conversation": "1", "kind": "entry", "at": AT},
     "a format that is true": {"functai_conversation": True, "kind": "entry", "at": AT},
     "format 0": {"functai_conversation": 0, "kind": "entry", "at": AT},
+    "a newer format": {**note(1), "functai_conversation": 2},
     "without a kind": {"functai_conversation": 1, "at": AT},
     "a kind that is no word": {"functai_conversation": 1, "kind": "An entry", "at": AT},
     "the kind of no record": {"functai_conversation": 1, "kind": "unreadable", "at": AT},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import pytest
@@ -10,6 +11,7 @@ import ledger
 from ledger.errors import DamageWarning, StoreVersion
 from ledger.stores.folder import FolderStore
 from tests.hostile.bombs import DEEP, bomb, measured
+from tests.records import oracle
 from tests.stores.support import Recorded, Unflushed, check_seals, foreign, log_path, stop, turns
 
 GOOD = foreign("good", 2)
@@ -186,6 +188,19 @@ def newer(name: str, seq: int) -> bytes:
     return foreign(name, seq).replace(b'conversation":1', b'conversation":2')
 
 
+def later(name):
+    """Return a record of format 2."""
+    return {**stop(name), "functai_conversation": 2}
+
+
+def written(*records):
+    """Return the log of some records as a version of this library writes it that knows format 2."""
+    log = oracle.Log("c")
+    for record in records:
+        log.ours([json.dumps(record, separators=(",", ":")).encode()], [bytes(16)])
+    return log.data
+
+
 @pytest.mark.parametrize("before", [1, 3])
 @pytest.mark.parametrize("size", [10, 70_000])
 @pytest.mark.parametrize("sealed", [True, False])
@@ -195,7 +210,9 @@ def test_a_newer_record_at_the_end_refuses_a_cold_append(tmp_path, before, size,
     for i in range(before):
         store.append("c", [stop(f"{i}" * size)])
     if sealed:
-        store.append("c", [{**stop("n" * size), "functai_conversation": 2}])
+        log_path(tmp_path).write_bytes(
+            written(*(stop(f"{i}" * size) for i in range(before)), later("n" * size))
+        )
     else:
         with log_path(tmp_path).open("ab") as file:
             file.write(newer("n" * size, before + 1))
@@ -210,8 +227,7 @@ def test_a_newer_record_at_the_end_refuses_a_cold_append(tmp_path, before, size,
 
 def test_a_newer_record_far_from_the_end(tmp_path):
     """A store that read it refuses to append; a fresh one looks at the end only, as its page says."""
-    newer_record = {**stop("n"), "functai_conversation": 2}
-    FolderStore(tmp_path).append("c", [newer_record, *(stop("x" * 50) for _ in range(1000))])
+    FolderStore(tmp_path).adopt("c", written(later("n"), *(stop("x" * 50) for _ in range(1000))))
     knows = FolderStore(tmp_path)
     assert knows.read("c")[0]["functai_conversation"] == 2
 

@@ -379,6 +379,37 @@ def _records(document):
     return store.read("alex")
 
 
+def test_an_export_with_records_of_a_newer_format(store, tmp_path):
+    """Where nothing of it is, it is taken over as it is; else what it has more is refused, and nothing is added."""
+    chat = ledger.open("alex", store=store)
+    chat.record("one", "1")
+    data = store.raw("alex") + later("entry", 3)
+    there = ledger.MemoryStore()
+    there.adopt("alex", data)
+    path = tmp_path / "out.json"
+    path.write_bytes(ledger.export_json(ledger.open("alex", store=there)))
+    empty, before = ledger.MemoryStore(), store.raw("alex")
+
+    ledger.import_conversations(path, store=empty)
+    with pytest.raises(errors.StoreVersion, match="export of conversation alex"):
+        ledger.import_conversations(path, store=store)
+
+    assert empty.raw("alex") == data
+    assert store.raw("alex") == before
+    chat.record("two", "2")
+
+
+def later(kind, seq):
+    """Return a line of format 2."""
+    record = {
+        "functai_conversation": 2,
+        "kind": kind,
+        "at": "2026-01-01T00:00:00.000000Z",
+        "seq": seq,
+    }
+    return json.dumps(record).encode() + b"\n"
+
+
 def test_an_export_into_an_older_copy_brings_its_head(store, tmp_path):
     """Where the export only goes on from what is here, it is taken over as it is, head included."""
     chat = ledger.open("alex", store=store)

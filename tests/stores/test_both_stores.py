@@ -66,8 +66,11 @@ def test_bytes_are_sealed(store):
 def test_scan_says_what_read_says(store):
     """Structs and dicts of the same log have the same kinds, places and order."""
     other = {"functai_conversation": 1, "kind": "novel", "at": AT, "x": [1]}
-    newer = {"functai_conversation": 2, "kind": "stop", "at": AT, "turn": "z"}
-    store.append("c", [stop("a"), other, newer])
+    newer = foreign("z", 3).replace(b'conversation":1', b'conversation":2')
+    store.append("c", [stop("a"), other])
+    data = store.raw("c")
+    store.delete("c")
+    store.adopt("c", data + newer)
 
     structs = store.scan("c")
 

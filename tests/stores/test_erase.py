@@ -644,7 +644,8 @@ def test_a_newer_log_is_not_erased(tmp_path):
     """A log that holds records of a newer format is refused, and stays as it is."""
     store = FolderStore(tmp_path)
     three(store)
-    store.append("c", [{"functai_conversation": 2, "kind": "x", "at": AT}])
+    with log_path(tmp_path).open("ab") as file:
+        file.write(b'{"functai_conversation":2,"kind":"x","at":"%s","seq":9}\n' % AT.encode())
     before = store.raw("c")
 
     with pytest.raises(StoreVersion):

@@ -225,7 +225,7 @@ def seal(head: Head, bodies: Sequence[bytes], salts: bytes, covered: hashlib._Ha
         size=head.size + len(data),
         chain=chain.decode(),
         ready=True,
-        newer=any(map(lines.is_newer, bodies)),
+        newer=False,
         first_at=first[0],
         first_salt=first[1],
         torn=None,
