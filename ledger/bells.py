@@ -8,6 +8,7 @@ waited on here are such locks. Nothing in this package waits on the others.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,19 @@ T = TypeVar("T")
 SIGNAL_S = 0.5
 """How long the main thread waits at once. A signal that comes between Python's last look for one and the
 system's wait does not end that wait: it is seen when the wait is over."""
+
+
+class OwnLock:
+    """A lock for threads that share something. In a fork's child it is free, whoever had it in the parent."""
+
+    def __init__(self) -> None:
+        self._locks: dict[int, threading.RLock] = {}
+
+    @property
+    def lock(self) -> threading.RLock:
+        """This process's."""
+        found = self._locks.get(os.getpid())
+        return found or self._locks.setdefault(os.getpid(), threading.RLock())
 
 
 class Bell:

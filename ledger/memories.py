@@ -7,12 +7,12 @@ Three faces over `chat.sync`, for three kinds of agents: `turn` for a loop of on
 from __future__ import annotations
 
 import builtins
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
 
+from ledger.bells import OwnLock
 from ledger.conversation import WAIT_S, Conversation
 from ledger.errors import StoreUnsupported
 from ledger.formats import dialects
@@ -90,7 +90,7 @@ class Memory:
             )
         self._busy = busy
         self._redact = redact
-        self._lock = threading.Lock()
+        self._own = OwnLock()
         self._opened: OrderedDict[str, Conversation] = OrderedDict()
 
     # -- all that was said
@@ -196,7 +196,7 @@ class Memory:
     def _chat(self, id: str) -> Conversation:
         """Return an open conversation, from those that were used last."""
         conversation = ids.of_key(id)
-        with self._lock:
+        with self._own.lock:
             chat = self._opened.pop(conversation, None)
             if chat is None:
                 chat = open(conversation, store=self.store, redact=self._redact)

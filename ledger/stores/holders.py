@@ -24,7 +24,7 @@ from contextlib import suppress
 from itertools import islice
 
 from ledger.errors import LedgerError
-from ledger.stores import files, forks, locks
+from ledger.stores import files, locks
 from ledger.stores.home import Home
 
 _OLD_S = 24 * 60 * 60
@@ -43,25 +43,18 @@ class _Process:
     """
 
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Hold nothing: a fork's child begins anew."""
         self.lock = threading.Lock()
         self.held: dict[str, dict[_Folder, locks.LifeLock]] = {}
-        self._joined = False
-
-    def join(self) -> None:
-        """Hear of forks from now on."""
-        if not self._joined:
-            self._joined = True
-            forks.join(self)
-
-    def before_fork(self) -> None:
-        """Nothing to take: the child begins anew."""
-
-    def after_fork(self, *, child: bool) -> None:
-        if child:
-            self.lock, self.held = threading.Lock(), {}
 
 
 _process = _Process()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.renew)
 
 
 class Holders:
@@ -78,7 +71,6 @@ class Holders:
         if self._holds(holder):
             return
         with suppress(OSError, LedgerError), _process.lock:
-            _process.join()
             self._found = self._make()
             self._hold(holder, self._found)
 

@@ -14,11 +14,11 @@ import io
 import mimetypes
 import os
 import secrets
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Protocol
 
+from ledger.bells import OwnLock
 from ledger.errors import AttachmentMissing
 from ledger.records import messages, values
 from ledger.records.values import REFERENCE
@@ -114,7 +114,7 @@ class Attachment(values.Attached):
     def _begin(self) -> None:
         self._reference: dict[str, Any] = {REFERENCE: self._named}
         self._blobs: Blobs | None = None
-        self._lock = threading.Lock()
+        self._own = OwnLock()
 
     @classmethod
     def _kept(cls, reference: dict[str, Any], blobs: Blobs | None) -> Attachment:
@@ -241,7 +241,7 @@ class Attachment(values.Attached):
         Raises: attachment-missing: the store lost them, and they cannot be had again. OSError: the file
         or stream cannot be read. Store errors. ValueError: its stream was read before, and not to its end.
         """
-        with self._lock:
+        with self._own.lock:
             if self._blobs is blobs and blobs.has(self.sha256):
                 return
             with self._source(blobs) as source:

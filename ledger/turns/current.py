@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from contextvars import Context
 from typing import Any
 
+from ledger.bells import OwnLock
 from ledger.errors import Cancelled, RecordInvalid
 from ledger.formats.usage import taken
 from ledger.records import values
@@ -279,7 +280,7 @@ def within(running: Running) -> AbstractContextManager[None]:
 
 # -- threads that a program starts -----------------------------------------------------------------
 
-_carrying = threading.Lock()
+_carrying = OwnLock()
 
 
 def _carry() -> None:
@@ -287,7 +288,7 @@ def _carry() -> None:
 
     Outside a turn the two methods do what they did. Nothing but this one variable is carried.
     """
-    with _carrying:
+    with _carrying.lock:
         start: Any = threading.Thread.start
         submit: Any = ThreadPoolExecutor.submit
         if getattr(start, "carries_turns", False):

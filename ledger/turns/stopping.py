@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,3 +85,14 @@ def cancel(conversation: str, request_id: str) -> bool:
     for making in found:
         making.cancelled = True
     return bool(found)
+
+
+def _renew() -> None:
+    """In a fork's child no send of its parent waits."""
+    global _lock
+    _lock = threading.Lock()
+    _waiting.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 from sqlalchemy import exc
 from sqlalchemy.engine import URL, Connection, Engine
 
-from ledger.bells import Bell
+from ledger.bells import Bell, OwnLock
 from ledger.errors import LedgerError, StoreBusy, StoreIO, StoreVersion
 from ledger.stores import forks, handout
 from ledger.stores.sql import failures, files, tables, urls
@@ -431,7 +431,7 @@ def _steady() -> float:
 # -- which database --------------------------------------------------------------------------------
 
 _databases: WeakValueDictionary[tuple[Any, ...], Database] = WeakValueDictionary()
-_opening = threading.Lock()
+_opening = OwnLock()
 
 
 def database_of(named: str | URL | Engine, lock_timeout_s: float) -> Database:
@@ -445,7 +445,7 @@ def database_of(named: str | URL | Engine, lock_timeout_s: float) -> Database:
     else:
         named = urls.parsed(named)
         key = (named.render_as_string(hide_password=False), lock_timeout_s)
-    with _opening:
+    with _opening.lock:
         found = _databases.get(key)
         if found is None or (isinstance(named, Engine) and found.engine is not named):
             own = not isinstance(named, Engine)
