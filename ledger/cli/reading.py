@@ -177,8 +177,7 @@ def verify(
     Example: turn-ledger verify
     """
     store = store_of(context)
-    for name in ids or []:
-        conversation(context, name)
+    named = [conversation(context, name).id for name in ids or []]
     if not ids:
         name_foreign_files(store, as_json=as_json)
     verdicts: dict[str, str] = {}
@@ -187,7 +186,7 @@ def verify(
         report: Report = store.verify(name)
         return report.check_attachments(store.blobs, verdicts) if attachments else report
 
-    reports, code = of_each(ids or store.conversations(), check, as_json=as_json)
+    reports, code = of_each(named or store.conversations(), check, as_json=as_json)
     if as_json:
         say_json([msgspec.to_builtins(report) for report in reports])
     else:

@@ -26,7 +26,7 @@ from typing import Any
 
 import msgspec
 
-from ledger.records import codec, ids, kinds, times
+from ledger.records import codec, ids, kinds, times, values
 
 _STAY = frozenset({"head", "stop"})
 _IMPORT = ("ledger", "import")
@@ -298,6 +298,21 @@ def is_place(line: bytes, text: bytes, turn: str) -> bool:
 def piece_concerns(piece: bytes, turn: str) -> bool:
     """Say whether a torn piece of a log may be of a turn: it names it, or names none at all."""
     return _encode(turn)[1:-1] in piece or _TURN_OF_PIECE.search(piece) is None
+
+
+def references(line: bytes) -> list[str]:
+    """Return the SHA-256 of the attachments that a record refers to, each once, in order.
+
+    `attachments` finds every hash that stands under that name, also where it is that of something else: it is for what
+    must not miss one.
+    """
+    if not _ATTACHMENT.search(line):
+        return []
+    try:
+        found = values.references_in(codec.decode_plain(line))
+        return list(dict.fromkeys(one[values.REFERENCE]["sha256"] for one in found))
+    except RecursionError:
+        return list(dict.fromkeys(attachments(line)))
 
 
 def attachments(data: bytes | bytearray) -> Iterator[str]:

@@ -124,7 +124,8 @@ def _copy_attachments(source: Any, target: Any, data: bytes, report: Copied) -> 
             with source.blobs.open(sha256) as stream:
                 target.blobs.put(stream)
         except AttachmentMissing:
-            report.missing.append(sha256)
+            if any(sha256 in erasing.references(line) for line in data.split(b"\n")):
+                report.missing.append(sha256)
         else:
             report.attachments.append(sha256)
 

@@ -127,7 +127,7 @@ def _judge(report: Report, named: dict[str, None], piece: lines.Piece) -> None:
         text = piece.text(line)
         verdict = codec.judged(line, text)
         if verdict in HANDED_OUT:
-            named.update(dict.fromkeys(erasing.attachments(text)))
+            named.update(dict.fromkeys(erasing.references(text)))
         report.counts[verdict] = report.counts.get(verdict, 0) + 1
         if verdict != "sealed":
             _list(report, verdict, line, written)

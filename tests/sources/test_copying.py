@@ -112,6 +112,7 @@ def test_what_cannot_be_copied_is_told(source, target, tmp_path):
         ledger.copy_conversations(TwoMethods(), target)
     with pytest.raises(StoreUnsupported):
         ledger.copy_conversations(source, TwoMethods())
+    ledger.open("alex", store=source).record("a checksum", {"sha256": "5e" * 32})
     (sha256,) = ledger.copy_conversations(source, target)[0].attachments
     source.blobs.remove([sha256])
     third = FolderStore(tmp_path / "third")

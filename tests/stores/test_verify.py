@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 import ledger
+from ledger.records import kinds
 from ledger.stores import lines
 from ledger.stores.memory import MemoryStore
 from ledger.stores.verify import LISTED, Finding, verify
 from tests.stores.support import foreign, stop
+
+AT = "2026-01-01T00:00:00.000000Z"
 
 
 @pytest.fixture
@@ -125,6 +128,18 @@ def test_an_empty_log():
     for data in (b"", b"\n \n"):
         report = verify(lines.BytesSource(data), "c")
         assert (report.records, report.counts, report.damaged) == (0, {}, False)
+
+
+@pytest.mark.parametrize("kind", ["folder", "memory"])
+def test_a_hash_that_is_no_attachments_is_not_missing(kind, tmp_path):
+    """A checksum of something else, in what was asked, answered, or kept beside, by whatever name."""
+    store = ledger.FolderStore(tmp_path) if kind == "folder" else ledger.MemoryStore()
+    told = {"digests": {"sha256": "5e" * 32}, "$attachments": {"sha256": "5f" * 32}}
+    kept = ledger.Attachment(b"a")
+    ledger.open("c", store=store).record({"message": kept, "told": told}, {"result": [told, kept]})
+    store.append("c", [kinds.new("entry", AT, plugin="x", entry="y", data=told)])
+    report = store.verify("c").check_attachments(store.blobs)
+    assert (report.attachments, report.missing, report.damaged) == ([kept.sha256], [], False)
 
 
 @pytest.mark.parametrize("kind", ["folder", "memory"])
