@@ -275,6 +275,11 @@ class Scanner:
         return (self.chain if self._since is None else _text(self._since.digest()[:16])).decode()
 
     @property
+    def is_sealed(self) -> bool:
+        """Whether a sealed line stands last."""
+        return self._since is None
+
+    @property
     def batch_open(self) -> bool:
         """Whether the lines so far end in an unfinished batch."""
         return bool(self._batch) and not self._overtaken

@@ -36,6 +36,8 @@ class Tail:
         self._log = log
         self._source = lines.FileSource(file, log.files)
         known, _ = recall(known, self._source)
+        if known and not known.scanner.is_sealed and known.changed_ns != self._source.changed_ns:
+            known = None  # What the next seal covers was remembered, and may be otherwise now.
         if known is None:
             reader, self.counted = lines.find_end(self._source, log.first_chain)
             self.newer = reader.newer

@@ -297,6 +297,19 @@ class Block:
             raise CannotTell
         return codec.decode_struct(line, seal.seq)
 
+    def ended(self, offset: int) -> kinds.Recorded:
+        """Return the record of a line whose seal checks, and whose batch was written to its end: else it is void."""
+        record, line = self.checked(offset), self.line(offset)
+        seal, end = codec.find_seal(line), offset + len(line) + 1
+        while seal is not None and seal.i < seal.n:
+            self.checked(end)
+            line = self.line(end)
+            after, end = codec.find_seal(line), end + len(line) + 1
+            if after is None or (after.i, after.n) != (seal.i + 1, seal.n):
+                raise CannotTell
+            seal = after
+        return record
+
     def line(self, offset: int) -> bytes:
         """Return a line without its line feed."""
         start = max(0, offset - lines.GUARD)

@@ -37,9 +37,9 @@ def sent(log: Log, file: Descriptor, request_id: str) -> list[kinds.Recorded] | 
 def _sent(log: Log, file: Descriptor, request_id: str) -> list[kinds.Recorded]:
     block = Block(log, file)
     for start in _named(log, file, request_id, 0):
-        record = block.checked(start)
+        record = block.ended(start)
         if isinstance(record, kinds.Turn) and record.request_id == request_id:
-            told = map(block.checked, _named(log, file, record.turn, start))
+            told = map(block.ended, _named(log, file, record.turn, start))
             return [one for one in told if getattr(one, "turn", None) == record.turn]
     return []
 

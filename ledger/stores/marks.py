@@ -122,7 +122,9 @@ class Marked:
         """
         log = self._home.log(conversation)
         with suppress(FileNotFoundError), self._opened(log) as file:
-            return log_search.sent(log, file, request_id)
+            sent = log_search.sent(log, file, request_id)
+            # Asked afterwards: of a turn that is being erased nothing is to be handed out.
+            return None if os.path.lexists(log.plan) else sent
         return []
 
     def read_end(self, conversation: str) -> Position:

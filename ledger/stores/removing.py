@@ -98,6 +98,11 @@ def finish(log: Log, turn: str) -> None:
     _drop_plan(log)
 
 
+def tell_of_change(log: Log) -> None:
+    """Have all who read a log see that lines were changed in place: they look at the list of what was forgotten."""
+    files.put(log.stem, log.forgotten, msgspec.json.encode(forgotten(log)), log.files)
+
+
 def forgotten(log: Log) -> list[str]:
     """Return the turns that were erased, as listed. A list that does not read is an empty one."""
     with (

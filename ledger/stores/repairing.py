@@ -128,6 +128,8 @@ def _put(log: Log, file: Descriptor, found: Sequence[healing.Change]) -> None:
 
     with files.naming(file.path):
         log.write(write, file)
+    if found:
+        removing.tell_of_change(log)
 
 
 def _numbers(log: Log, *kinds: str) -> list[int]:

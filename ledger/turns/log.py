@@ -226,6 +226,7 @@ class Log:
                 self._position = found
             if not self._warned and history.is_damaged:
                 self._warn()
+            self._was_mended()
 
     def _warn(self) -> None:
         """Tell once of lines that are damaged. What cannot be read for another reason is no damage."""

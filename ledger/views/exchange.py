@@ -88,11 +88,11 @@ def instructions(tree: Tree, turn: str | None, *, of: str | None = None) -> list
     Args: of: a turn behind it that may have come with others.
     """
     told = {entry.turn: entry for entry in tree.kept.get(INSTRUCTIONS, ())}
-    upward = [node.id for node in tree.upward(turn) if node.done] if told else []
-    for at in [of, *upward]:
-        if at in told:
-            entry = told[at]
-            return messages.readable(kinds.payload(entry.data, entry.seq)) or []
+    entry = told.get(of)
+    if entry is None and (at := tree.nearest(turn, told)) is not None:
+        entry = told[at]
+    if entry is not None:
+        return messages.readable(kinds.payload(entry.data, entry.seq)) or []
     first = tree.first_done(turn)
     said = asked(first) if first is not None else []
     return said[: len(said) - len(without_instructions(said))]

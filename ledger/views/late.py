@@ -20,7 +20,7 @@ now. What a method here calls of its own it calls by the class: its object may b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from operator import methodcaller
 from types import NoneType
@@ -42,7 +42,8 @@ _FEW_FOUND, _SHARE_FOUND = 64, 64
 """How often an index is asked at most: so often, or once for so many records that reading everything would read."""
 
 _FIRST = 8
-"""How many turns are looked at for the first of a branch that has an answer: most often it is the very first."""
+"""How many turns are looked at for the first of a branch that has an answer: most often it is the very first; and for
+the nearest of some, whether each stands on it."""
 
 _OF_THE_WHOLE = frozenset(
     {
@@ -214,6 +215,21 @@ class LateHistory(History):
                     return found[0] if found else None
                 complete(self)
             return History.first_done(self, turn)
+
+    def nearest(self, turn: str | None, among: Collection[str | None]) -> str | None:
+        """Return the nearest turn on a turn's branch that has an answer and is one of some."""
+        with self.lock():
+            if (
+                self.is_late
+                and self.index is not None
+                and turn is not None
+                and len(among) <= _FIRST
+            ):
+                node = self.node(turn)
+                named = [self.nodes.get(name) for name in among if name is not None]
+                found = [n for n in named if n is not None and n.done and self.met(n, node) is n]
+                return max(found, key=lambda n: n.seq).id if found else None
+            return History.nearest(self, turn, among)
 
     def has_program(self, version: str) -> bool:
         """Say whether a program's record stands in the log: it does before each turn that was made by it."""

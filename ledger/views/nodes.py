@@ -10,7 +10,7 @@ Only `history.History` changes a tree. Everything else in `views` is a function 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -336,6 +336,11 @@ class Tree:
     def first_done(self, turn: str | None) -> Node | None:
         """Return the first turn of a turn's branch that has an answer."""
         return next((n for n in reversed(list(self.upward(turn))) if n.done), None)
+
+    def nearest(self, turn: str | None, among: Collection[str | None]) -> str | None:
+        """Return the nearest turn on a turn's branch that has an answer and is one of some; None: there is none."""
+        upward = self.upward(turn) if among else ()
+        return next((node.id for node in upward if node.done and node.id in among), None)
 
     def upward(self, turn: str | None) -> Iterator[Node]:
         """Yield a turn, its parent, and so on to the root."""

@@ -1,5 +1,7 @@
 """Lines are found by bytes that stand in them, wherever those lie."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,6 +74,32 @@ def test_what_may_be_elsewhere_or_everywhere_is_not_told(tmp_path):
         assert store.sent("a", "\u00fc") is None
         assert store.sent("a", "q") is None
         assert found(store, "r") == [("t2", 130)]
+
+
+@pytest.mark.parametrize("void", ["turn", "ended"])
+def test_what_a_batch_left_that_was_cut_is_not_told(tmp_path, void):
+    """Whole lines of it are void, though their seals check: of a turn that nobody recorded, or how it did not end."""
+    with ledger.FolderStore(tmp_path) as store:
+        write(store, said("before"))
+        if void == "ended":
+            write(store, a_turn("t1", "r"))
+        log = tmp_path / "conversations" / "a.jsonl"
+        kept = len(log.read_bytes())
+        records = [a_turn("t1", "r"), ended("t1"), said("last")][void == "ended" :]
+        store.append("a", [kinds.new(kind, AT, saw=[], **keys) for kind, keys in records])
+        assert found(store, "r")
+        os.truncate(log, log.read_bytes().index(b"\n", kept) + 1)
+        assert store.sent("a", "r") is None
+        write(store, said("after"))
+        assert store.sent("a", "r") is None
+
+
+def test_what_is_being_erased_is_not_told(tmp_path):
+    """Once it was decided, though its bytes stand there still."""
+    with ledger.FolderStore(tmp_path) as store:
+        write(store, a_turn("t1", "r"))
+        (tmp_path / "conversations" / "a.erase").write_bytes(b"{")
+        assert store.sent("a", "r") is None
 
 
 @pytest.mark.parametrize("damaged", [b"before", b'"r"', b'"done"'])

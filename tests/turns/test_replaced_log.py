@@ -3,6 +3,7 @@
 import os
 import warnings
 
+import msgspec
 import pytest
 
 import ledger
@@ -123,8 +124,10 @@ def long_log(tmp_path_factory):
         return store.raw("c")
 
 
-@pytest.mark.parametrize("read", ["late", "whole"])
-@pytest.mark.parametrize("how", ["repair", "repair here", "in place", "another file"])
+@pytest.mark.parametrize("read", ["late", "whole", "made whole"])
+@pytest.mark.parametrize(
+    "how", ["repair", "repair here", "repair, then an append", "in place", "another file"]
+)
 def test_a_line_that_was_mended_is_seen_by_who_has_the_log_open(tmp_path, long_log, how, read):
     """Its request id is not sent again, whether an index, or all that was read, says that it was not sent."""
     log = tmp_path / "conversations" / "c.jsonl"
@@ -139,17 +142,55 @@ def test_a_line_that_was_mended_is_seen_by_who_has_the_log_open(tmp_path, long_l
         chat = ledger.open("c", echo, store=ledger.FolderStore(tmp_path), context=last_turns(1))
         if read == "whole":
             chat.all_turns()
+        elif read == "made whole":
+            assert len(chat.heads()) == 2
         with pytest.raises(ledger.errors.TurnUnknown):
             chat.turn(request_id="r5")
         history = chat._log.history
         assert isinstance(history, LateHistory) == (read == "late")
-        assert read == "whole" or history.index is not None
+        assert read != "late" or history.index is not None
 
         if how.startswith("repair"):
             here = chat._log.store if how == "repair here" else ledger.FolderStore(tmp_path)
             assert here.repair("c", copy=long_log)
+            if how.endswith("append"):
+                note = kinds.new("entry", AT, plugin="x", entry="y", data=1)
+                ledger.FolderStore(tmp_path).append("c", [note])
         else:
             put_back(log, long_log, how)
         sent = chat.send("x" * 300, request_id="r5")
     assert sent.id == "turn-5"
-    assert log.read_bytes() == long_log
+    assert log.read_bytes().startswith(long_log)
+
+
+def test_what_is_kept_of_a_log_sees_a_repair(tmp_path, long_log):
+    """A mark from before it gives all of the log: the catalog and workers go on from such marks."""
+    at = long_log.index(b"x", long_log.rindex(b"\n", 0, long_log.index(b'"r5"')))
+    with ledger.FolderStore(tmp_path) as store:
+        store.adopt("c", long_log[:at] + b"y" + long_log[at + 1 :])
+        before = store.since("c")
+        assert not store.since("c", before.mark).whole
+        ledger.FolderStore(tmp_path).repair("c", copy=long_log)
+        assert store.looks()["c"] != before.look
+        again = store.since("c", before.mark)
+        assert again.whole
+        assert not store.since("c", again.mark).whole
+
+
+def test_an_append_covers_what_stands_there_now(tmp_path):
+    """Lines of another writer, of which one was damaged when they were read, and mended before the append."""
+    log = tmp_path / "conversations" / "c.jsonl"
+    note = [kinds.new("entry", AT, plugin="x", entry="y", data=1)]
+    store = ledger.FolderStore(tmp_path)
+    store.append("c", note)
+    others = b"".join(
+        msgspec.json.encode({**note[0], "data": "x" * 300, "n": n}) + b"\n" for n in range(3)
+    )
+    good = log.read_bytes() + others
+    log.write_bytes(good.replace(b"xxx", b"\xffxx", 1))
+    store.read("c")
+    with log.open("r+b") as file:
+        file.write(good)
+    store.append("c", note)
+    assert not ledger.FolderStore(tmp_path).verify("c").damaged
+    assert [record["kind"] for record in ledger.FolderStore(tmp_path).read("c")] == ["entry"] * 5
