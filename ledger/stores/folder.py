@@ -114,6 +114,8 @@ class FolderStore(Marked):
         self._holders = Holders(self._home)
         self._indexes = index_making.Indexes(self._home)
         self._known: dict[str, lines.Known] = {}
+        self._earlier: dict[str, lines.Known] = {}
+        """What was known before, of logs that end in other writers' lines: their places are not found from the end."""
         self._waiters = waking.Waiters()
         forks.join(self)
 
@@ -128,7 +130,7 @@ class FolderStore(Marked):
 
     def close(self) -> None:
         """Forget what is remembered. Nothing is held open between calls; the store stays usable."""
-        self._known = {}
+        self._known, self._earlier = {}, {}
         self._indexes.forget()
 
     # -- adding
@@ -253,7 +255,7 @@ class FolderStore(Marked):
                 # Another thread's flush failed: of these bytes too, perhaps, or of some that stand before them.
                 self._flush(log.conversation)
         except (OSError, LedgerError) as error:
-            self._known.pop(log.conversation, None)
+            self._drop(log.conversation)
             raise StoreUnknown(where=log.data, reason="the flush to disk failed") from error
         if file.at_its_path() is None and not added.stands_in(log):
             raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
@@ -268,7 +270,7 @@ class FolderStore(Marked):
         check_expected(conversation, expect, tail.position)
         if tail.newer:
             raise StoreVersion(where=log.data, reason="it holds records of a newer format")
-        self._known.pop(conversation, None)
+        self._drop(conversation)
         tail.tidy(file)
         self._home.make_name_durable(log, file)
         return tail
@@ -484,6 +486,9 @@ class FolderStore(Marked):
                 if after is None:
                     known = known or reading.found_end(log, file)
                     after = known.count
+                elif known is not None and after < known.count and not known.scanner.is_sealed:
+                    earlier = self._earlier.get(conversation)
+                    known = earlier if earlier is not None and earlier.count <= after else known
                 found, known = reading.read(
                     log, file, after, known=known, decode=decode, strict=self._strict
                 )
@@ -493,7 +498,7 @@ class FolderStore(Marked):
                 raise StoreGone(conversation=conversation, after=int(after), found=0) from None
             return Records([], Position(0))
         except StoreGone:
-            self._known.pop(conversation, None)
+            self._drop(conversation)
             raise
         if known is not None:
             self._remember(conversation, known)
@@ -561,12 +566,19 @@ class FolderStore(Marked):
 
     def _remember(self, conversation: str, known: lines.Known) -> None:
         if len(self._known) >= _REMEMBERED:
-            self._known = {}
+            self._known, self._earlier = {}, {}
             self._home.forget()
+        before = self._known.get(conversation)
+        if before is not None and before.count < known.count and not known.scanner.is_sealed:
+            self._earlier[conversation] = before
         self._known[conversation] = known
 
-    def _forget(self, conversation: str) -> None:
+    def _drop(self, conversation: str) -> None:
         self._known.pop(conversation, None)
+        self._earlier.pop(conversation, None)
+
+    def _forget(self, conversation: str) -> None:
+        self._drop(conversation)
         self._home.forget(conversation)
 
     def _forget_gone(self, log: reading.Log) -> None:

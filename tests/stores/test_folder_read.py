@@ -268,6 +268,39 @@ def test_a_log_replaced_by_one_of_the_same_size(store, tmp_path):
         log_path(tmp_path).write_bytes(new)
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_news_of_another_writer_are_read_alone(tmp_path, before):
+    """Of a long log without seals, or with a few far back, by several readers of one store that take turns."""
+
+    class Counting(Unflushed):
+        """Counts what is read."""
+
+        count = 0
+
+        def read(self, number: int, length: int, offset: int) -> bytes:
+            found = super().read(number, length, offset)
+            self.count += len(found)
+            return found
+
+    calls = Counting()
+    store = FolderStore(tmp_path, calls=calls)
+    store.append("c", [stop("a")])
+    path = log_path(tmp_path)
+    data = path.read_bytes() if before else b""
+    path.write_bytes(data + b"".join(foreign("x" * 900, n) for n in range(before, 400)))
+    places = [store.read("c").position] * 3
+    for number in range(400 + before, 405):
+        with path.open("ab") as file:
+            file.write(foreign(f"t{number}", number))
+        calls.count = 0
+        for reader in range(3):
+            found = store.read("c", places[reader])
+            assert turns(found) == [f"t{number}"]
+            places[reader] = found.position
+        assert calls.count < 10_000
+    assert turns(FolderStore(tmp_path).read("c"))[-2:] == ["t403", "t404"]
+
+
 def test_an_older_copy_put_back_is_noticed_once(store, tmp_path):
     """An older copy of the same log that grew again is no continuation of what was read."""
     old = log_path(tmp_path).read_bytes()
