@@ -39,7 +39,7 @@ from ledger.formats import (
     sillytavern,
 )
 from ledger.formats.base import Broken, Format, Found, Notes, Skipped, Unreadable
-from ledger.sources import zips
+from ledger.sources import own, zips
 from ledger.sources.media import UNREADABLE, Media
 from ledger.sources.opened import Clock, Opened, said
 from ledger.turns.world import SYSTEM, World
@@ -84,11 +84,13 @@ def find(path: str | os.PathLike[str], world: World = SYSTEM) -> Iterator[Source
 
     In a folder (to any depth) and in a zip, every file whose name may be one of a format is looked
     at; but where files lie as a program keeps them, only those. The same conversation may come more
-    than once. All files are looked at before the first source is given.
+    than once. All files are looked at before the first source is given. A store of ours, and a log of one,
+    is no source: in a folder it is left out.
 
     Args: world: whose clock says which files may still be written to.
-    Raises: import-invalid: it is not there, or nothing that is known was found; the reason says what
-    was looked at and the next step. A file that does not read, beside others that do, is a source with a `Skipped`.
+    Raises: import-invalid: it is not there, is a store or lies in one, or nothing that is known was
+    found; the reason says what was looked at and the next step. A file that does not read, beside others
+    that do, is a source with a `Skipped`.
     """
     unknown: list[Skipped] = []
     others: list[Skipped] = []
@@ -131,7 +133,9 @@ def _nothing(unknown: list[Skipped]) -> str:
         return f"nothing to import: it has no file that may hold conversations; {_NEXT}"
     shown = [f"{skipped.what} ({skipped.reason})" for skipped in unknown[:5]]
     more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
-    return f"nothing to import: looked at {', '.join(shown)}{more}; {_NEXT}"
+    told = f"nothing to import: looked at {', '.join(shown)}{more}"
+    says_the_next = all(skipped.reason in (own.STORE, own.LINES) for skipped in unknown)
+    return told if says_the_next else f"{told}; {_NEXT}"
 
 
 # -- what a file is --------------------------------------------------------------------------------
@@ -157,6 +161,8 @@ def _format(file: Opened) -> tuple[int | None, str]:
             value = clean.decoded(element.raw, Notes())
         except (ValueError, RecursionError):
             continue
+        if own.is_record(value):
+            return None, own.LINES
         if (place := _place(value)) is not None:
             return place, ""
     return None, "no conversation of a known format in it" if seen else "an empty list"
@@ -177,6 +183,8 @@ def _there(path: str | os.PathLike[str]) -> Path:
         raise ImportInvalid(source=os.fspath(path), reason=reason) from error
     except (OSError, ValueError):
         pass  # Told when it is opened.
+    if (reason := own.why_none(Path(path))) is not None:
+        raise ImportInvalid(source=os.fspath(path), reason=reason)
     return Path(path)
 
 
@@ -196,7 +204,10 @@ def _below(folder: Path, unknown: list[Skipped]) -> Iterator[str]:
     def refused(error: OSError) -> None:
         unknown.append(Skipped(str(error.filename), said(error)))
 
-    for at, _, names in os.walk(folder, onerror=refused):
+    for at, folders, names in os.walk(folder, onerror=refused):
+        if own.is_store(at):
+            unknown.append(Skipped(at, own.STORE))
+            names = own.taken_out(folders, names)
         for name in names:
             path = Path(at, name)
             if path.is_file():

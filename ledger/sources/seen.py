@@ -18,8 +18,8 @@ from typing import Any, Self
 
 from ledger._version import __version__
 from ledger.sources.files import Source
+from ledger.sources.own import IMPORTS
 
-FILE = "imports.json"
 _MARK = "turn_ledger_imports"
 
 Stamp = dict[str, list[int]]
@@ -37,7 +37,7 @@ class Seen:
 
     def __init__(self, store: Any) -> None:
         folder = getattr(store, "folder", None)
-        self._path = os.path.join(folder, FILE) if isinstance(folder, str) else None
+        self._path = os.path.join(folder, IMPORTS) if isinstance(folder, str) else None
         self._seen: dict[str, Any] = {}
         self._there: frozenset[str] = frozenset()
         self._grown = False

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import ledger
+from ledger import FolderStore
 from ledger.errors import ImportInvalid
 from ledger.formats import chatgpt, export_json
 from ledger.formats.base import Draft, Exported, Skipped
@@ -214,6 +216,67 @@ def test_an_empty_folder_and_a_missing_path_are_errors(tmp_path):
         found(tmp_path)
     with pytest.raises(ImportInvalid, match="there is no such file"):
         found(tmp_path / "nowhere")
+
+
+# -- what is ours already --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chats(tmp_path):
+    """A store with one conversation, whose messages are those of a provider, and what else one holds."""
+    store = FolderStore(tmp_path / "home" / "chats")
+    said = [
+        {"role": role, "parts": [{"type": "text", "content": text}]}
+        for role, text in (("user", "q"), ("assistant", "a"))
+    ]
+    ledger.open("alex", store=store).record("q", "a", messages=said)
+    ledger.import_conversations(write(tmp_path / "talk.json", [talk()]), store=store)
+    write(tmp_path / "home" / "chats" / "imports.json", {})
+    return tmp_path / "home" / "chats"
+
+
+@pytest.mark.parametrize(
+    "inner", [".", "conversations", "attachments", "imports.json", "*/alex.jsonl"]
+)
+def test_a_store_is_no_source(chats, inner):
+    """A store, its folders and its files are refused by what they are, with the next step."""
+    [named] = chats.glob(inner) if "*" in inner else [chats / inner]
+
+    with pytest.raises(ImportInvalid, match=r"is a store of turn-ledger.*copy.*export"):
+        found(named)
+
+
+def test_a_log_taken_out_of_a_store_is_no_source(chats, tmp_path):
+    """A log that lies elsewhere, under any name, is known by its lines, a damaged one first too."""
+    log = (chats / "conversations" / "alex.jsonl").read_bytes()
+    for data in (log, b'{"functai_conv\n' + log):
+        with pytest.raises(ImportInvalid, match=r"is a log of turn-ledger.*copy.*export"):
+            found(write(tmp_path / "taken.json", data))
+    with pytest.raises(ImportInvalid, match="is a log of turn-ledger"):
+        found(zipped(tmp_path / "store.zip", {"chats/conversations/alex.jsonl": log}))
+
+
+def test_a_store_below_a_folder_is_left_out_and_told(chats):
+    """What lies beside it, in its folder too, is imported; the store and a log elsewhere are named."""
+    write(chats.parent / "one.json", [talk("1")])
+    write(chats / "two.json", [talk("2")])
+    write(chats.parent / "b.jsonl", (chats / "conversations" / "alex.jsonl").read_bytes())
+
+    told = found(chats.parent)
+
+    assert sorted(told[:2]) == ["1", "2"]
+    assert [one.split(" of turn-ledger")[0] for one in told[2:]] == [
+        "!this is a store",
+        "!this is a log",
+    ]
+
+
+def test_folders_that_are_named_as_a_store_s_may_be_anyone_s(tmp_path):
+    """A folder of conversations with one of attachments beside it is a source when no log of ours is in it."""
+    write(tmp_path / "conversations" / "c.json", [talk("1")])
+    write(tmp_path / "attachments" / "c.json", [talk("2")])
+
+    assert sorted(found(tmp_path)) == ["1", "2"]
 
 
 def test_a_file_without_rights_costs_itself_alone(tmp_path, monkeypatch):

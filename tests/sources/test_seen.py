@@ -59,7 +59,7 @@ def test_a_file_that_is_as_it_was_is_not_read_again(store, file):
 def test_what_is_remembered_may_be_lost(store, file, damage):
     """A remembrance that is missing, damaged or of another version costs a reading, nothing else."""
     ledger.import_conversations(file, store=store)
-    path = Path(store.folder, seen.FILE)
+    path = Path(store.folder, seen.IMPORTS)
     assert path.stat().st_mode & 0o077 == 0
     path.write_bytes(damage)
     spoil(file)
