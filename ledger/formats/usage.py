@@ -34,14 +34,18 @@ _IN_DETAILS = {
 }
 _THEIRS = {key for keys in _SPELLINGS.values() for key in keys} - _SPELLINGS.keys()
 _TOTAL = "total_tokens"
+_TIMES = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+"""Nanoseconds, which Ollama tells beside its counts."""
+_KNOWN = _THEIRS | _SPELLINGS.keys() | {_TOTAL, *_TIMES}
+_MOST = (1 << 40) - 1
 
 
 def taken(given: Any) -> dict[str, int]:
     """Return the counts that a caller hands over.
 
-    A vendor's, as an object of its client or as data, become ours, and what else it tells is left out. Counts by names
-    of the caller's own are kept under them.
-    Raises: record-invalid naming what is no whole number of at least 0.
+    A vendor's, as an object of its client or as data, become ours; what else it tells that is no number is left out.
+    Counts by other names are kept under them; beside a vendor's, those that are not zero.
+    Raises: record-invalid naming what is no whole number of at least 0, or too large.
     """
     told = _plain(given)
     if not isinstance(told, dict):
@@ -49,20 +53,32 @@ def taken(given: Any) -> dict[str, int]:
         raise RecordInvalid(path="usage", reason=reason)
     if _is_theirs(told):
         for path, count in _numbers(told):
-            _refuse(path, is_one=_count(count) is not None)
-        return counts(told) or {}
+            _refuse(path, count, _MOST)
+        others = {name: n for name, n in told.items() if name not in _KNOWN and _is_whole(n)}
+        return (counts(told) or {}) | {name: n for name, n in _own(others).items() if n}
+    if isinstance(told.get("usage"), dict) and _is_theirs(told["usage"]):
+        reason = "this is a whole reply, which has its counts in `usage`: give reply.usage"
+        raise RecordInvalid(path="usage", reason=reason)
+    return _own(told)
+
+
+def _own(told: dict[Any, Any]) -> dict[str, int]:
+    """Return counts by names of the caller's own, as they are. Raises: record-invalid: one is none."""
     for name, count in told.items():
         if not isinstance(name, str):
             raise RecordInvalid(path="usage", reason=f"a count is named by text, not {name!r}")
         values.check({name: 0}, "usage", references=False)
-        is_one = type(count) is int and 0 <= count <= values.INTEGER_LIMIT
-        _refuse(f"usage.{name}", is_one=is_one)
+        _refuse(f"usage.{name}", count, values.INTEGER_LIMIT)
     return told
 
 
-def _refuse(path: str, *, is_one: bool) -> None:
-    if not is_one:
-        raise RecordInvalid(path=path, reason="a token count is a whole number >= 0")
+def _refuse(path: str, count: Any, most: int) -> None:
+    if not _is_whole(count) or not 0 <= count <= most:
+        raise RecordInvalid(path=path, reason=f"a token count is a whole number from 0 to {most}")
+
+
+def _is_whole(count: Any) -> bool:
+    return isinstance(count, int) and not isinstance(count, bool)
 
 
 def _plain(given: Any) -> Any:
@@ -126,8 +142,7 @@ def _take(found: dict[str, int], name: str, given: Any) -> None:
 
 
 def _count(given: Any) -> int | None:
-    whole = isinstance(given, int) and not isinstance(given, bool)
-    return given if whole and 0 <= given < 1 << 40 else None
+    return given if _is_whole(given) and 0 <= given <= _MOST else None
 
 
 def added(one: dict[str, int] | None, other: dict[str, int] | None) -> dict[str, int] | None:

@@ -52,14 +52,38 @@ class Used:
         ({**OPENAI, "cost": 0.01, "is_byok": False}, taken(OPENAI)),
         ({**OURS, "total_tokens": 15}, OURS),
         ({**OURS, "input_token_details": {"cache_read": 3}}, {**OURS, "cache_read_tokens": 3}),
-        (Used(), OURS),
+        (Used(), {**OURS, "requests": 2}),
+        ({**OURS, "prompt_eval_count": 3, "eval_duration": 5, "total_duration": 9}, OURS),
         ({"prompt_eval_count": 10, "eval_count": 5}, OURS),
         ({"prompt_tokens": 0, "completion_tokens": 0}, {}),
     ],
 )
 def test_a_vendors_counts_become_ours(given, expected):
-    """Spelled as we do, nested details included; what else it tells is left out."""
+    """Spelled as we do, nested details included; what else it tells that is no count is left out."""
     assert taken(given) == expected
+
+
+@pytest.mark.parametrize("theirs", [OPENAI, ANTHROPIC, RESPONSES, {**OURS, "total_tokens": 15}])
+def test_counts_by_other_names_stay_beside_a_vendors(theirs):
+    """A name that no mapping knows is kept, as it is without a vendor's; zeros are not."""
+    others = {"my_tool_calls": 3, "prompt_cache_hit_tokens": 64}
+
+    assert taken({**theirs, **others, "images": 0, "tier": "x"}) == taken(theirs) | others
+
+
+@pytest.mark.parametrize("counted", [OPENAI, ANTHROPIC, Used()])
+def test_a_whole_reply_is_refused_with_what_to_give(counted):
+    """It holds its counts one step further in."""
+    with pytest.raises(RecordInvalid, match=r"give reply\.usage"):
+        taken({"id": "x", "created": 1, "model": "m", "usage": counted})
+
+
+def test_a_count_that_is_too_large_is_refused_with_the_limit():
+    """For a vendor's names and for others."""
+    with pytest.raises(RecordInvalid, match=r"from 0 to 1099511627775"):
+        taken({"input_tokens": 2**60, "cached_tokens": 1})
+    with pytest.raises(RecordInvalid, match=r"usage\.calls: .* from 0 to 9007199254740991"):
+        taken({"input_tokens": 1, "cached_tokens": 1, "calls": 2**53})
 
 
 @pytest.mark.parametrize(
@@ -90,6 +114,7 @@ def test_importers_read_the_same(given):
         ({"tokens": None}, "usage.tokens"),
         ({"tokens": -1}, "usage.tokens"),
         ({"tokens": 2**53}, "usage.tokens"),
+        ({"prompt_tokens": 10, "calls": -1}, "usage.calls"),
         ({"prompt_tokens": "10"}, "usage.prompt_tokens"),
         ({"prompt_tokens": 10, "output_tokens": 1.5}, "usage.output_tokens"),
         (
@@ -114,4 +139,4 @@ def test_objects_of_the_vendors_packages():
     assert taken(openai.CompletionUsage.model_validate(OPENAI)) == taken(OPENAI)
     assert taken(anthropic.Usage.model_validate(ANTHROPIC)) == taken(ANTHROPIC)
     used = pydantic_ai.RunUsage(requests=1, input_tokens=10, output_tokens=5, cache_read_tokens=4)
-    assert taken(used) == {**OURS, "cache_read_tokens": 4}
+    assert taken(used) == {**OURS, "cache_read_tokens": 4, "requests": 1}
