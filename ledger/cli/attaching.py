@@ -11,6 +11,7 @@ import typer
 
 from ledger.cli.ending import NOT_FOUND, tell
 from ledger.cli.output import Id, Json, conversation, say, say_json, write_out
+from ledger.cli.stores import named_path
 from ledger.records.values import REFERENCE
 from ledger.turns.attachments import Attachment
 from ledger.views.text import attachment_text, printable
@@ -34,7 +35,14 @@ def attachment(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A new file; default: standard output.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            parser=named_path,
+            help="A new file; default: standard output.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

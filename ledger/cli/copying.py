@@ -16,7 +16,7 @@ from ledger.cli.output import (
     whole_id,
 )
 from ledger.cli.stores import named_store, opened_store
-from ledger.sources.copying import Copied, copy_conversation
+from ledger.sources.copying import Copied, copy_conversation, place_of
 from ledger.stores.resolve import is_url
 from ledger.views.text import printable
 
@@ -63,6 +63,8 @@ def copy(
     else:
         for one in done:
             say(printable(_text(one), lines=True))
+        if not names:
+            say(printable(f"no conversations in {place_of(given)}"))
     if code:
         raise typer.Exit(code)
 

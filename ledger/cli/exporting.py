@@ -19,7 +19,7 @@ from ledger.cli.output import (
     write_out,
     writing_to,
 )
-from ledger.cli.stores import store_of
+from ledger.cli.stores import named_path, store_of
 from ledger.formats import jsonl
 from ledger.formats.talks import Pairs
 from ledger.sources import exporting
@@ -102,11 +102,19 @@ def export(
         typer.Option(
             "--tools",
             metavar="FILE",
+            parser=named_path,
             help="Definitions of tools, a JSON list as the format has them; default: what was called.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A new file; default: standard output.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            parser=named_path,
+            help="A new file; default: standard output.",
+        ),
     ] = None,
 ) -> None:
     """Write conversations out: whole as JSON, to read, for another program, or for training.
@@ -181,6 +189,8 @@ def rated(
         typer.Option(
             "--output",
             "-o",
+            metavar="FILE",
+            parser=named_path,
             help="A new file, .jsonl or .parquet; default: lines on standard output.",
         ),
     ] = None,

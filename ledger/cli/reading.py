@@ -26,7 +26,7 @@ from ledger.cli.output import (
     turn_text,
     width,
 )
-from ledger.cli.stores import store_of, store_told
+from ledger.cli.stores import named_path, store_of, store_told
 from ledger.stores.doctor import examine
 from ledger.stores.verify import Report
 from ledger.turn import Turn
@@ -203,7 +203,13 @@ def verify(
 def doctor(
     context: typer.Context,
     folder: Annotated[
-        Path | None, typer.Argument(help="Default: the folder of the store.", show_default=False)
+        Path | None,
+        typer.Argument(
+            metavar="FOLDER",
+            parser=named_path,
+            help="Default: the folder of the store.",
+            show_default=False,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -13,9 +13,16 @@ from ledger.stores.folder import FolderStore
 from ledger.stores.resolve import is_url, store_for
 
 
+def named_path(named: str) -> Path:
+    """Return the path that an argument names. Raises: typer.BadParameter: it is empty, as of a variable not set."""
+    if not named:
+        raise typer.BadParameter("an empty path names nothing; . is the present folder")
+    return Path(named)
+
+
 def named_store(named: str) -> Path | str:
-    """Return the store that a text names: a folder, or the URL of a database."""
-    return named if is_url(named) else Path(named).expanduser()
+    """Return the store that a text names: a folder, or the URL of a database. Raises: typer.BadParameter: none."""
+    return named if is_url(named) else named_path(named).expanduser()
 
 
 def default_store() -> Path | str:

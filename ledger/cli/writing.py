@@ -30,7 +30,7 @@ from ledger.cli.output import (
     whole_id,
 )
 from ledger.cli.progress import Progress
-from ledger.cli.stores import store_of
+from ledger.cli.stores import named_path, store_of
 from ledger.conversation import Conversation
 from ledger.errors import ImportInvalid
 from ledger.formats.base import Report
@@ -54,7 +54,13 @@ def add_to(app: typer.Typer) -> None:
 def import_(
     context: typer.Context,
     paths: Annotated[
-        list[Path], typer.Argument(help="Files, zip files or folders.", show_default=False)
+        list[Path],
+        typer.Argument(
+            metavar="PATH",
+            parser=named_path,
+            help="Files, zip files or folders.",
+            show_default=False,
+        ),
     ],
     as_json: Json = False,
 ) -> None:
@@ -98,6 +104,7 @@ def add(
         typer.Option(
             "--attach",
             metavar="FILE",
+            parser=named_path,
             help="A file that was asked about; its bytes are kept. May be given again.",
             show_default=False,
         ),
@@ -223,6 +230,7 @@ def repair(
         typer.Option(
             "--from",
             metavar="FILE",
+            parser=named_path,
             help="A copy of its log from a backup, or an export of it as JSON.",
             show_default=False,
         ),

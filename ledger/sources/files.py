@@ -183,8 +183,8 @@ def _there(path: str | os.PathLike[str]) -> Path:
         raise ImportInvalid(source=os.fspath(path), reason=reason) from error
     except (OSError, ValueError):
         pass  # Told when it is opened.
-    if (reason := own.why_none(Path(path))) is not None:
-        raise ImportInvalid(source=os.fspath(path), reason=reason)
+    if (ours := own.why_none(Path(path))) is not None:
+        raise ImportInvalid(source=os.fspath(path), reason=ours)
     return Path(path)
 
 

@@ -308,6 +308,34 @@ def test_a_users_error_is_one_sentence_and_a_code(cli, alex, args, code, word):
     assert out == ""
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["import", ""],
+        ["import", "x", ""],
+        ["copy", "store", "", "--all"],
+        ["copy", "", "store", "--all"],
+        ["doctor", ""],
+        ["export", "alex", "-o", ""],
+        ["export", "alex", "--tools", ""],
+        ["rated", "-o", ""],
+        ["attachment", "alex", "x", "-o", ""],
+        ["add", "alex", "q", "a", "--attach", ""],
+        ["repair", "alex", "--from", ""],
+    ],
+)
+def test_an_empty_path_is_no_path(cli, alex, args, tmp_path, monkeypatch):
+    """A variable that was not set does not name the present folder."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    code, out, err = cli(*args)
+
+    assert (code, out) == (2, "")
+    assert "an empty path names nothing; . is the present folder" in err
+    assert not [*(tmp_path / "here").iterdir()]
+
+
 def test_what_steers_a_terminal_is_spelled_out(cli, tmp_path):
     """Control characters and direction marks in records never reach the terminal."""
     hostile = "\x1b]0;owned\x07\x1b[2J\u202eabc\r"

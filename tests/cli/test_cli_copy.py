@@ -47,3 +47,14 @@ def test_no_password_is_printed(cli):
         assert code == 5, command
         assert "pa55" not in told + error
         assert "127.0.0.1" in error
+
+
+def test_a_store_that_is_not_there_has_nothing_to_copy(cli, tmp_path):
+    """It is said, as `list` says it; so is one without conversations. Neither is made."""
+    there, other = str(tmp_path / "none"), str(tmp_path / "other")
+
+    assert cli("copy", there, other, "--all") == (0, f"no conversations in {there}\n", "")
+    assert cli("copy", there, other, "--all", "--json") == (0, "[]\n", "")
+    assert cli("copy", there, other, "alex")[0] == 3
+    assert not os.path.exists(there)
+    assert not os.path.exists(other)
