@@ -73,7 +73,11 @@ def delete(context: typer.Context, id: WholeId, yes: Yes = False, as_json: Json 
         _agree(f"delete conversation {id}", yes)
     report = store.delete(id)
     if not there and not report:
-        raise ConversationUnknown(conversation=id, where=place_of(store))
+        begin = [name for name in store.conversations() if name.startswith(id)]
+        meant = begin[0] if len(begin) == 1 else None
+        raise ConversationUnknown(
+            conversation=id, where=place_of(store), like=len(begin), meant=meant
+        )
     if as_json:
         say_json({**msgspec.to_builtins(report), "not_promised": NOT_PROMISED})
     else:

@@ -45,6 +45,20 @@ def test_forget_as_json(cli, alex):
     assert told["not_promised"]
 
 
+def test_delete_wants_the_whole_id(cli, alex):
+    """A beginning of an id removes nothing; the error names the id, or how many begin so."""
+    code, out, err = cli("delete", "al", "--yes")
+    assert (code, out) == (3, "")
+    assert "takes the whole id, which is 'alex'" in err
+
+    assert cli("add", "alan", "q", "a")[0] == 0
+    code, _, err = cli("delete", "al", "--yes")
+    assert code == 3
+    assert "2 conversations" in err
+    assert cli("delete", "bea", "--yes")[2].count("no conversation 'bea'") == 1
+    assert alex.turn(1)
+
+
 @pytest.mark.parametrize("given", ["n\n", "", "\n"])
 @pytest.mark.parametrize("command", [("forget", "alex", "1"), ("delete", "alex")])
 def test_without_a_yes_nothing_changes(cli, alex, command, given):
