@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any, TypeVar
 
 from ledger.catalog import Answer, Hit, Listed, Spent, Waiting
@@ -37,8 +37,8 @@ class Catalog:
         labels: Sequence[str] = (),
         states: Sequence[str] = (),
         models: Sequence[str] = (),
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | date | None = None,
+        until: datetime | date | None = None,
         min_turns: int = 0,
         order: Order = "last",
         limit: int | None = None,
@@ -70,7 +70,7 @@ class Catalog:
         *,
         conversation: str | None = None,
         models: Sequence[str] = (),
-        since: datetime | None = None,
+        since: datetime | date | None = None,
         limit: int = 20,
     ) -> Answer[Hit]:
         """Return the turns in which all words of a query stand. Args, Raises: as the blocking one."""
@@ -81,10 +81,10 @@ class Catalog:
         self,
         by: By = "model",
         *,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | date | None = None,
+        until: datetime | date | None = None,
         conversation: str | None = None,
-        timezone: tzinfo = UTC,
+        timezone: tzinfo | str = UTC,
     ) -> Answer[Spent]:
         """Return what turns used, summed. Args, Raises: as the blocking one."""
         how: dict[str, Any] = {"since": since, "until": until, "conversation": conversation}

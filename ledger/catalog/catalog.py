@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any, NamedTuple, TypeVar, get_args
 
 from msgspec import structs
 
-from ledger.catalog import texts
+from ledger.catalog import asked, texts
 from ledger.catalog.answers import (
     Answer,
     Hit,
@@ -37,10 +37,8 @@ from ledger.turns.identity import ByIdentity
 from ledger.turns.judging import judge_of
 from ledger.turns.world import SYSTEM, World
 from ledger.views import states as turn_states
-from ledger.views.states import State
 
 T = TypeVar("T")
-_STATES = get_args(State)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 Failed = dict[str, LedgerError]
@@ -65,7 +63,8 @@ class Catalog:
     folder is a file in it, `catalog.sqlite`, that may be removed at any time; of a database, tables in it whose
     names begin with `ledger_catalog`, which may be dropped at any time; else it is in memory. A store
     that cannot tell whether its logs changed has all of them read, for each question.
-    Times are aware datetimes. Conversations that cannot be read are in the answer's `failed`.
+    Times are aware datetimes; where one is asked for, a date stands for that day, in UTC. Conversations that
+    cannot be read are in the answer's `failed`.
     """
 
     def __init__(self, store: Any, *, world: World = SYSTEM) -> None:
@@ -89,8 +88,8 @@ class Catalog:
         labels: Sequence[str] = (),
         states: Sequence[str] = (),
         models: Sequence[str] = (),
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | date | None = None,
+        until: datetime | date | None = None,
         min_turns: int = 0,
         order: Order = "last",
         limit: int | None = None,
@@ -102,21 +101,24 @@ class Catalog:
         of it is in one of these now. models: one of these answered in it. since, until: of its last activity,
         both included. min_turns: it has as many. order: `last` activity, the newest first, or `id`. limit: at
         most so many; the answer's `after`, given back with everything else the same, goes on behind them.
-        Raises: ValueError: there is no such state or order, a time has no zone, `after` is no cursor of this.
+        Raises: ValueError: there is no such state or order, a time has no zone, `after` is no cursor of this, a
+        number is none. TypeError.
         Not promised: while others write, that a listing by `last` in parts shows what moves to its front
         meanwhile; nothing is shown twice. By `id` nothing moves.
         """
-        _check(states, limit)
+        states = asked.states(states)
+        if limit is not None:
+            asked.count("limit", limit, 1)
         if order not in get_args(Order):
             raise ValueError(f"the order is {' or '.join(get_args(Order))}, not {order!r}")
         wanted = Wanted(
-            title=title or "",
-            labels=_names(labels, "labels"),
-            states=_names(states, "states"),
-            models=_names(models, "models"),
-            since=_time(since),
-            until=_time(until),
-            min_turns=min_turns,
+            title=asked.text("title", title),
+            labels=asked.names("labels", labels),
+            states=states,
+            models=asked.names("models", models),
+            since=asked.moment("since", since),
+            until=asked.moment("until", until, end=True),
+            min_turns=asked.count("min_turns", min_turns, 0),
             order=order,
             limit=None if limit is None else limit + 1,
             after=None if after is None else place_of(after, order),
@@ -161,7 +163,7 @@ class Catalog:
         *,
         conversation: str | None = None,
         models: Sequence[str] = (),
-        since: datetime | None = None,
+        since: datetime | date | None = None,
         limit: int = 20,
     ) -> Answer[Hit]:
         """Return the turns in which all words of a query stand, the best first.
@@ -174,19 +176,19 @@ class Catalog:
         only turns sent then or later. limit: at most so many.
         Returns: none where there is no letter or digit in the query. A turn that is in several conversations
         is found in each.
-        Raises: ValueError: a time has no zone, or the limit is none. TypeError: the query is no text.
+        Raises: ValueError: a time has no zone, or the limit is none. TypeError.
         """
-        _check((), limit)
-        for name, text in (("query", query), ("conversation", conversation or "")):
-            if not isinstance(text, str):
-                raise TypeError(f"{name} is text, not {type(text).__name__}")
+        asked.count("limit", limit, 1)
+        if not isinstance(query, str):
+            raise TypeError(f"query is text, not {type(query).__name__}")
+        asked.text("conversation", conversation)
         if conversation is not None and not conversation.isascii():
             return Answer()  # No conversation has such a name.
         sought = Sought(
             query=query,
             conversation=conversation,
-            models=_names(models, "models"),
-            since=_time(since),
+            models=asked.names("models", models),
+            since=asked.moment("since", since),
             limit=limit,
         )
 
@@ -202,27 +204,30 @@ class Catalog:
         self,
         by: By = "model",
         *,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | date | None = None,
+        until: datetime | date | None = None,
         conversation: str | None = None,
-        timezone: tzinfo = UTC,
+        timezone: tzinfo | str = UTC,
     ) -> Answer[Spent]:
         """Return what turns used, summed by model, day, month or conversation.
 
         Each turn counts once, however many conversations it was copied into: for the one with the first id
         in which it says what it used. What helpers used inside a turn is in the turn's counts already.
-        Args: since, until: of when turns were sent, both included. conversation: only this one's. timezone:
-        whose days and months (`zoneinfo.ZoneInfo("Europe/Berlin")`).
+        Args: since, until: of when turns were sent, both included; dates are days of the timezone.
+        conversation: only this one's. timezone: whose days and months, or its name (`"Europe/Berlin"`).
         Returns: in order of the key for days and months, else those with the most tokens first.
-        Raises: ValueError: it cannot be summed by this; a time has no zone.
+        Raises: ValueError: it cannot be summed by this; a time has no zone; there is no such timezone. TypeError.
         """
         if by not in get_args(By):
             raise ValueError(f"usage is summed by {', '.join(get_args(By))}, not by {by!r}")
-        first, last = _time(since), _time(until)
+        asked.text("conversation", conversation)
+        zone = asked.zone_of(timezone)
+        first = asked.moment("since", since, zone)
+        last = asked.moment("until", until, zone, end=True)
 
         def ask(index: Index, failed: Failed) -> Answer[Spent]:
             used = index.used(conversation)
-            return Answer(spent(used, by, since=first, until=last, zone=timezone), failed=failed)
+            return Answer(spent(used, by, since=first, until=last, zone=zone), failed=failed)
 
         return self._ask(ask)
 
@@ -298,10 +303,6 @@ def _kept_of(store: Any) -> Kept:
     return kept
 
 
-MOST = 1_000_000
-"""How many rows can be asked for at once."""
-
-
 def _place_of(store: Any) -> Kept:
     if isinstance(store, FolderStore):
         return InFile(IndexFile(store.folder))
@@ -317,24 +318,6 @@ def _state(turn: TurnRow, now: datetime, dead: set[tuple[str, int]]) -> str:
     return turn_states.unended(turn.lease, waits=turn.waits, now=now, dead=dead)
 
 
-def _check(asked: Sequence[str], limit: int | None) -> None:
-    for state in _names(asked, "states"):
-        if state not in _STATES:
-            raise ValueError(f"a turn is {', '.join(_STATES)}; there is no state {state!r}")
-    if limit is not None and (type(limit) is not int or not 1 <= limit <= MOST):
-        raise ValueError(f"limit is a whole number from 1 to {MOST:,}, not {limit!r}")
-
-
-def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError(f"{what} is a list of names, not {names!r}")
-    return tuple(names)
-
-
-def _time(moment: datetime | None) -> str | None:
-    return None if moment is None else times.to_text(moment)
-
-
 def _listed(row: ConversationRow, present: Counter[str]) -> Listed:
     return Listed(
         id=row.id,
@@ -342,7 +325,9 @@ def _listed(row: ConversationRow, present: Counter[str]) -> Listed:
         labels=row.labels,
         turns=row.turns,
         branches=row.ends,
-        states={state: n for state in _STATES if (n := row.states.get(state, 0) + present[state])},
+        states={
+            state: n for state in asked.STATES if (n := row.states.get(state, 0) + present[state])
+        },
         models=sorted(row.models, key=lambda model: (-row.models[model], model)),
         first=times.from_text(row.first),
         last=times.from_text(row.last),

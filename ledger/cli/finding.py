@@ -7,12 +7,11 @@ import textwrap
 from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
 from ledger.catalog import Answer, Hit, Listed, Spent, Waiting, of
-from ledger.catalog.catalog import MOST
+from ledger.catalog.asked import MOST, zone_of
 from ledger.cli.ending import fail
 from ledger.cli.output import (
     Json,
@@ -270,11 +269,9 @@ def usage(
     Example: turn-ledger usage --by day --since 30d
     """
     try:
-        zone = ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise typer.BadParameter(
-            f"there is no time zone {timezone!r}; Europe/Berlin is one"
-        ) from None
+        zone = zone_of(timezone)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     first, last = when(since, zone), when(until, zone, end=True)
     found = of(store_of(context)).usage(by.value, since=first, until=last, timezone=zone)
     if as_json:

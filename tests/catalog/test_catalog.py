@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -192,12 +192,34 @@ def test_a_cursor_is_of_its_order():
         ({"limit": 0}, ValueError),
         ({"order": "size"}, ValueError),
         ({"since": datetime(2026, 1, 1)}, ValueError),  # noqa: DTZ001
+        ({"since": "7d"}, TypeError),
+        ({"until": 5}, TypeError),
+        ({"title": 5}, TypeError),
+        ({"min_turns": "3"}, ValueError),
+        ({"min_turns": -1}, ValueError),
     ],
 )
 def test_wrong_filters_are_refused(wrong, error):
-    """A filter that can hold for nothing is an error, not an empty list."""
-    with pytest.raises(error):
+    """A filter that can hold for nothing is an error that names it, not an empty list."""
+    [name] = wrong
+    with pytest.raises(error, match={"states": "state", "models": "models"}.get(name, name)):
         ledger.catalog.of(ledger.MemoryStore()).conversations(**wrong)
+
+
+def test_a_date_stands_for_its_day(store):
+    """`since` a date begins with it, `until` a date ends with it: the days of UTC, for usage of its zone."""
+    put(store, "a", *said("t", "x", at(1), usage={"in": 1}))
+    put(store, "b", *said("u", "x", at(2), usage={"in": 2}))
+    catalog = ledger.catalog.of(store)
+    one, two = (datetime.fromisoformat(at(day)).date() for day in (1, 2))
+
+    def found(**asked):
+        return [row.id for row in catalog.conversations(order="id", **asked)]
+
+    assert found(since=one, until=two) == ["a", "b"]
+    assert (found(since=two), found(until=one)) == (["b"], ["a"])
+    assert [hit.conversation for hit in catalog.search("x", since=two)] == ["b"]
+    assert [each.tokens for each in catalog.usage(until=one)] == [{"in": 1}]
 
 
 # -- states ----------------------------------------------------------------------------------------------
@@ -495,6 +517,23 @@ def test_what_cannot_be_read_is_named_and_hides_no_other():
     found = catalog.search("parcel")
     assert [hit.conversation for hit in found] == ["b"]
     assert found.failed["a"].code == "store-denied"
+
+
+def test_a_zone_may_be_named():
+    """Its name gives the zone, and the days of dates; one that is not known is refused."""
+    store = ledger.MemoryStore()
+    put(store, "a", *said("t", "x", "2026-01-01T23:30:00.000000Z", usage={"in": 1}))
+    catalog = ledger.catalog.of(store)
+
+    for zone in ("Europe/Berlin", ZoneInfo("Europe/Berlin")):
+        assert [each.key for each in catalog.usage("day", timezone=zone)] == ["2026-01-02"]
+        assert len(catalog.usage(since=date(2026, 1, 2), timezone=zone)) == 1
+        assert catalog.usage(until=date(2026, 1, 1), timezone=zone) == []
+    for wrong in ("Nowhere/City", "", "../x"):
+        with pytest.raises(ValueError, match="no time zone"):
+            catalog.usage(timezone=wrong)
+    with pytest.raises(TypeError, match="timezone takes"):
+        catalog.usage(timezone=1)  # type: ignore[arg-type]
 
 
 def test_questions_that_make_no_sense_are_refused():
