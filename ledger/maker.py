@@ -6,7 +6,7 @@ awaiting one on its loop; so both make turns by the same steps and cannot drift 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from inspect import BoundArguments
 from types import EllipsisType
@@ -160,6 +160,8 @@ class Maker:
         inputs: Mapping[str, Any],
     ) -> Merging:
         """Return a merge that lacks only what `by` makes of its arguments."""
+        if isinstance(turns, str) or not isinstance(turns, Iterable):
+            raise TypeError(f"merge takes a list of turns, as [3, 5]; not {turns!r}")
         view, history = self._view, self._log.read()
         merged = [view.find(history, turn) for turn in turns]
         commands.mergeable(history, merged)

@@ -44,6 +44,13 @@ def test_what_is_picked_is_among_the_merged_turns(chat):
             merging.pick(wrong)
 
 
+@pytest.mark.parametrize("turns", [5, "5", None])
+def test_what_is_merged_is_a_list(chat, turns):
+    """One turn, named without a list, is refused by what merge takes."""
+    with pytest.raises(TypeError, match=f"merge takes a list of turns.*not {turns!r}"):
+        chat.merge(turns, merging.text("x"))
+
+
 @pytest.mark.parametrize("by", [merging.majority, merging.three_way, merging.pick, merging.text])
 def test_what_makes_merging_programs_is_none(chat, by):
     """A class that has to be called first is refused, saying so."""

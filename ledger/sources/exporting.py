@@ -189,9 +189,9 @@ def export_json(chat: Conversation) -> bytes:
 
     Imported into an empty store it gives the identical log. An attachment whose bytes are missing
     is left out; what names it stays. `export(chat, "json")` gives the same in pieces.
-    Raises: TypeError: the store is not one of ours, so it has no lines; store errors.
+    Raises: TypeError: it is no conversation, or its store is not one of ours, so it has no lines; store errors.
     """
-    return b"".join(_json(chat, Counter()))
+    return b"".join(_json(_conversation(chat), Counter()))
 
 
 def log_of(data: bytes, conversation: str, *, source: str = "the copy") -> bytes:
@@ -212,9 +212,18 @@ def log_of(data: bytes, conversation: str, *, source: str = "the copy") -> bytes
 def export_markdown(chat: Conversation) -> str:
     """Return the branch that a view stands on as Markdown, to be read by people.
 
-    `export(chat, "markdown", branches="all")` has all branches.
+    `export(chat, "markdown", branches="all")` has all branches. Raises: TypeError: it is no conversation.
     """
-    return "".join(_markdown(chat, every=False))
+    return "".join(_markdown(_conversation(chat), every=False))
+
+
+def _conversation(given: Any) -> Conversation:
+    """Return what is exported. Raises: TypeError: it is no conversation."""
+    if not isinstance(given, Conversation):
+        takes = "what is exported here is a conversation, as `ledger.open(id, store=...)` gives it"
+        all_of_them = "`ledger.export(store, format)` takes all of a store"
+        raise TypeError(f"{takes}, not {type(given).__name__}; {all_of_them}")
+    return given
 
 
 def _conversations(chats: Given) -> Iterator[Conversation]:
@@ -223,7 +232,7 @@ def _conversations(chats: Given) -> Iterator[Conversation]:
         yield chats
         return
     if not isinstance(chats, str | os.PathLike) and not _is_store(chats):
-        yield from chats
+        yield from map(_conversation, chats)
         return
     store = store_for(chats)
     yield from (open_conversation(id, store=store) for id in listed(store))

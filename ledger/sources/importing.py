@@ -50,17 +50,18 @@ def import_conversations(
     progress: called after each conversation with its id and the report so far.
     Returns: the report: what was imported, what was skipped and why, types not known with counts.
     Raises: import-invalid: a path is not there or holds no conversation; all of the others are imported
-    before, and the error names each such path and has the report; store errors;
+    before, and the error names each such path and has the report; TypeError: paths are none; store errors;
     conversation-content: `ledger.keep` says that what is imported may not be kept.
     Files that messages point to and that lie in the same zip or folder are kept as attachments of the
     turns that are added.
     Not promised: that every file is there; a turn that was imported before gets none.
     """
+    given = _paths(paths)
     kept_in = store_for(store)
     content.refuse(kept_in, ("message", ANSWER), {})
     report = Report()
     empty: list[Skipped] = []
-    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+    for path in given:
         told, found = len(report.notes.skipped), report.found
         try:
             _import_path(kept_in, path, report, progress, world)
@@ -76,6 +77,17 @@ def import_conversations(
     if not report.found:
         raise ImportInvalid(source="no path", reason="name a file, a zip file or a folder")
     return report
+
+
+def _paths(given: Any) -> list[str | os.PathLike[str]]:
+    """Return the paths that are meant. Raises: TypeError: it is neither one nor several."""
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | os.PathLike)
+    paths = list(given) if several else [given]
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            takes = "paths takes the path of a file, a zip file or a folder, as text or a Path, or several"
+            raise TypeError(f"{takes}; not {path!r}")
+    return paths
 
 
 def _invalid(empty: list[Skipped], report: Report) -> ImportInvalid:

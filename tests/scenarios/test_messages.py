@@ -302,6 +302,42 @@ def test_what_is_no_message_is_not_noted(noted, path):
     assert (turn.messages, turn.usage) == ([user("a"), assistant("a")], {})
 
 
+class Dumped:
+    """An object of a provider's client."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self._data = data
+
+    def model_dump(self, **_how: Any) -> dict[str, Any]:
+        """The JSON that it stands for."""
+        return self._data
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        {"role": "assistant", "content": "x"},
+        Dumped({"role": "assistant", "content": "x"}),
+        [Dumped({"choices": [{"message": {"role": "assistant", "content": "x"}}]})],
+    ],
+)
+def test_a_providers_message_without_its_format_is_told_to_name_it(noted):
+    """What is not neutral is refused with the formats that are known; what is, and is wrong, without."""
+    refusals: list[str] = []
+
+    def agent(message: str) -> str:
+        for said in (noted, {"role": "none", "parts": []}):
+            with pytest.raises(errors.RecordInvalid) as caught:
+                ledger.current().note(messages=said)
+            refusals.append(caught.value.message())
+        return message
+
+    ledger.open("alex", agent, store=ledger.MemoryStore()).send("a")
+
+    assert "goes with its `format`: openai, openai-responses, anthropic" in refusals[0]
+    assert "format" not in refusals[1]
+
+
 # -- the user side ---------------------------------------------------------------------------------
 
 

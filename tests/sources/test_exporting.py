@@ -194,6 +194,12 @@ def test_what_is_no_conversation_is_refused(trip):
         ledger.export(7, "json")
     with pytest.raises(TypeError):
         ledger.export([trip], "sharegpt", turn=1)
+    for wrong in ("trip", None, ledger.aio.open("trip")):
+        for whole in (ledger.export_json, ledger.export_markdown):
+            with pytest.raises(TypeError, match=f"a conversation.*not {type(wrong).__name__}; "):
+                whole(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"a conversation.*not str"):
+        b"".join(ledger.export([trip, "trip"], "markdown"))
 
     class Silent:
         """A store that lists nothing."""

@@ -535,3 +535,18 @@ def test_an_import_that_is_interrupted_is_finished_by_the_next(store, export, tm
     assert {
         len(ledger.open(talk["conversation_id"], store=store).all_turns()) for talk in talks
     } == {whole}
+
+
+@pytest.mark.parametrize("paths", [None, 5, b"conversations.json", [EXPORT, 5], [b"x"]])
+def test_what_is_no_path_is_refused_before_anything_is_imported(store, paths):
+    """The error names the argument, what it takes and what it was given."""
+    with pytest.raises(TypeError, match=r"paths takes the path of a file.*; not (None|5|b')"):
+        ledger.import_conversations(paths, store=store)
+    assert store.conversations() == []
+
+
+def test_several_paths_may_come_from_anywhere(store, tmp_path):
+    """Any iterable of paths will do; an empty path names nothing."""
+    assert ledger.import_conversations((path for path in [EXPORT]), store=store).turns == 6
+    with pytest.raises(errors.ImportInvalid, match="no such file"):
+        ledger.import_conversations("", store=store)
