@@ -411,7 +411,7 @@ class Conversation:
 
     @property
     def title(self) -> str | None:
-        """The conversation's title, or None. Setting it keeps a new one; the old ones stay."""
+        """The conversation's title, or None. Setting it keeps a new one, of one line; the old ones stay."""
         return commands.title(self._log.read())
 
     @title.setter
@@ -419,9 +419,11 @@ class Conversation:
         self.set_title(text)
 
     def set_title(self, text: str) -> None:
-        """Give the conversation a title; the old ones stay in its log."""
+        """Give the conversation a title: one line; the old ones stay in its log. Raises: TypeError, ValueError."""
         if not isinstance(text, str):
             raise TypeError(f"a title is text, not {type(text).__name__}")
+        if text and text.splitlines() != [text]:
+            raise ValueError("a title is one line, without line breaks")
         self._log.add(commands.entry(commands.OWN, commands.TITLE, text, now=self._world.now()))
 
     @property

@@ -946,6 +946,14 @@ def test_the_title_is_the_last_one_set(chat, store):
     assert ledger.open("alex", store=store).title == "b"
 
 
+@pytest.mark.parametrize("wrong", ["two\nlines", "one\n", "\n", "a\rb", "a\u2028b"])
+def test_a_title_is_one_line(chat, wrong):
+    """As a label: it stands in lists and at the head of a tree."""
+    with pytest.raises(ValueError, match="a title is one line"):
+        chat.title = wrong
+    assert chat.title is None
+
+
 def test_entries_belong_to_a_branch_or_to_all(chat):
     """An entry at a turn is found on branches through it; one without a turn everywhere."""
     chat.keep_entry("notes", "note", {"n": 1})

@@ -283,7 +283,7 @@ class Conversation:
         return await self._do(lambda: self._inner.title)
 
     async def set_title(self, text: str) -> None:
-        """Give the conversation a title; the old ones stay in its log."""
+        """Give the conversation a title. Raises: as `ledger.Conversation.set_title`."""
         await self._do(lambda: self._inner.set_title(text))
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from ledger.cli.output import (
     write_out,
     writing_to,
 )
-from ledger.cli.stores import named_path, store_of
+from ledger.cli.stores import named_path, store_of, store_told
 from ledger.formats import jsonl
 from ledger.formats.talks import Pairs
 from ledger.sources import exporting
@@ -138,6 +139,23 @@ def export(
     )
     write_out(made, output)
     _tell(made.notes)
+    if not made.rows:
+        _tell_nothing(_lacking(context, format, made.conversations))
+
+
+def _lacking(context: typer.Context, format: ExportFormat, conversations: int) -> str:
+    """Say why nothing was made."""
+    if not conversations:
+        return f"no conversations in {store_told(context)}"
+    if format.value.startswith("preferences"):
+        return (
+            "no question has two answers that were rated otherwise; `turn-ledger rate` rates them"
+        )
+    return "no turn has an answer"
+
+
+def _tell_nothing(why: str) -> None:
+    warn(f"nothing to write: {why}", as_json=False)
 
 
 _PAIRS: dict[ExportPairs, Pairs] = {ExportPairs.all: "all", ExportPairs.extremes: "extremes"}
@@ -211,7 +229,7 @@ def rated(
     """
     store = store_of(context)
     name_foreign_files(store, as_json=False)
-    rows = rated_rows(store, program=program, label=label, min_rating=min_rating)
+    rows = _Counted(rated_rows(store, program=program, label=label, min_rating=min_rating))
     if output is None or output.suffix == ".jsonl":
         write_out(map(jsonl.line, rows), output)
     elif output.suffix == ".parquet":
@@ -224,3 +242,21 @@ def rated(
         raise typer.BadParameter(
             f"{output}: a name that ends in .jsonl or .parquet says what to write"
         )
+    if not rows.count:
+        fit = any(one is not None for one in (program, label, min_rating))
+        _tell_nothing(
+            f"no {'rated turn fits' if fit else 'turn is rated'} in {store_told(context)}"
+        )
+
+
+class _Counted:
+    """Rows, counted as they are read."""
+
+    def __init__(self, rows: Iterable[dict[str, Any]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in self._rows:
+            self.count += 1
+            yield row

@@ -118,7 +118,8 @@ def title(
     """
     chat = conversation(context, id)
     if text is not None:
-        chat.title = text
+        with _refusing():
+            chat.title = text
     found = chat.title
     if as_json:
         say_json({"id": chat.id, "title": found})
@@ -141,7 +142,7 @@ def _value(text: str) -> Value | None:
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Tell what cannot be a rating or a label as wrong usage."""
+    """Tell what cannot be a rating, a label or a title as wrong usage."""
     try:
         yield
     except ValueError as error:

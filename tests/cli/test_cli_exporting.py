@@ -141,6 +141,25 @@ def test_rated_turns(cli, trip, tmp_path):
     assert cli("rated", "-o", str(tmp_path / "rated.csv"))[0] == 2
 
 
+def test_that_there_is_nothing_to_write_is_told(cli, tmp_path):
+    """An export or a file of ratings without a row says why on stderr, and succeeds: the file is there."""
+    out = tmp_path / "none.jsonl"
+    for command in (["export", "--all"], ["export", "--all", "-f", "sharegpt"]):
+        code, _, err = cli(*command)
+        assert (code, "nothing to write: no conversations in" in err) == (0, True)
+    chat = ledger.open("alex", store=tmp_path / "store")
+    chat.record("q", "a")
+    code, told, err = cli("export", "--all", "-f", "preferences", "-o", str(out))
+    assert (code, told, out.read_bytes()) == (0, "", b"")
+    assert "nothing to write: no question has two answers" in err
+    code, told, err = cli("rated")
+    assert (code, told) == (0, "")
+    assert "nothing to write: no turn is rated in" in err
+    chat.head.rate(1)
+    assert "no rated turn fits in" in cli("rated", "--label", "x")[2]
+    assert cli("rated")[2] == cli("export", "alex", "-f", "openai-chat")[2] == ""
+
+
 def test_rated_turns_as_parquet(cli, trip, tmp_path):
     """A name that ends in .parquet is a table."""
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -120,6 +120,10 @@ def test_the_title_is_shown_and_set(cli, alex):
     assert cli("title", "alex", "Fractions")[1] == "Fractions\n"
     assert json.loads(cli("title", "alex", "--json")[1]) == {"id": "alex", "title": "Fractions"}
     assert alex.title == "Fractions"
+    code, out, err = cli("title", "alex", "two\nlines")
+    assert (code, out) == (2, "")
+    assert "a title is one line" in err
+    assert alex.title == "Fractions"
 
 
 def test_the_tree_shows_ratings_and_labels(cli, alex):
@@ -197,7 +201,7 @@ def test_nothing_that_was_said_of_a_turn_steers_the_terminal(cli, alex):
     alex.keep_entry("ledger", "rating", rating, turn=2)
     for turn in (2, None):
         alex.keep_entry("ledger", "label", {"label": evil, "on": True}, turn=turn)
-    alex.title = evil
+    alex.keep_entry("ledger", "title", evil)
 
     for command in (
         ["show", "alex", "2"],

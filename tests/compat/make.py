@@ -30,7 +30,7 @@ def ours(folder: Path) -> None:
     why = chat.record("Why?", "Because.", model="model-a")
     other = chat.continue_from(first).record("Why?", "Six parts.", model="model-b")
     chat.merge([why, other], merging.pick(other))
-    chat.title = "Fractions \u2028 and more"
+    chat.keep_entry("ledger", "title", "Fractions \u2028 and more")
     chat.head = why
     chat.record({"a": 1, "b": [True, None, 1.5]}, {"sum": 2, "text": "\0 \u0085"}, parent=None)
 
