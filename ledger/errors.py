@@ -88,16 +88,12 @@ class ConversationUnknown(LedgerError):
     where: str
     """The store."""
     like: int = 0
-    """How many ids there begin so."""
     meant: str | None = None
-    """The id of which it is the beginning, where only a whole id is taken."""
+    """How many ids there begin so; the one that does, where only a whole id is taken."""
 
     def message(self) -> str:
         if self.meant is not None:
-            return (
-                f"no conversation {self.conversation!r} in {self.where}; this takes the whole id, "
-                f"which is {self.meant!r}"
-            )
+            return f"{self.conversation!r} begins {self.meant!r} alone; this takes the whole id"
         if self.like:
             return f"{self.like} conversations in {self.where} begin with {self.conversation!r}"
         return (

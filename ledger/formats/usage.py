@@ -78,7 +78,7 @@ def _refuse(path: str, count: Any, most: int) -> None:
 
 
 def _is_whole(count: Any) -> bool:
-    return isinstance(count, int) and not isinstance(count, bool)
+    return type(count) is int
 
 
 def _plain(given: Any) -> Any:

@@ -149,6 +149,8 @@ def _format(file: Opened) -> tuple[int | None, str]:
         return None, str(error)
     finally:
         file.close()
+    if schema is not None and own.is_database(schema):
+        return None, own.STORE
     if schema is not None:
         place = _place(schema)
         return place, "" if place is not None else "a database of no known program"

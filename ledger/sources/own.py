@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from pathlib import Path
 
 from ledger.stores.names import INDEX, LOG
@@ -22,6 +23,11 @@ LINES = f"this is a log {_NEXT}"
 def is_record(value: object) -> bool:
     """Say whether a decoded value is a line that a store of ours wrote."""
     return isinstance(value, dict) and any(type(value.get(mark)) is int for mark in _MARKS)
+
+
+def is_database(schema: Container[str]) -> bool:
+    """Say whether a database is a store, by the names of its tables."""
+    return all(table in schema for table in ("ledger_conversations", "ledger_lines"))
 
 
 def is_store(folder: str | os.PathLike[str]) -> bool:

@@ -49,7 +49,7 @@ def test_delete_wants_the_whole_id(cli, alex):
     """A beginning of an id removes nothing; the error names the id, or how many begin so."""
     code, out, err = cli("delete", "al", "--yes")
     assert (code, out) == (3, "")
-    assert "takes the whole id, which is 'alex'" in err
+    assert "'al' begins 'alex' alone; this takes the whole id" in err
 
     assert cli("add", "alan", "q", "a")[0] == 0
     code, _, err = cli("delete", "al", "--yes")

@@ -246,6 +246,15 @@ def test_a_store_is_no_source(chats, inner):
         found(named)
 
 
+def test_a_store_in_a_database_is_no_source(tmp_path):
+    """It is refused as what it is, too."""
+    ledger.open("alex", store=f"sqlite:///{tmp_path}/chats.db").record("q", "a")
+
+    with pytest.raises(ImportInvalid, match=r"is a store of turn-ledger.*copy.*export") as caught:
+        found(tmp_path / "chats.db")
+    assert "conversations.json" not in caught.value.reason
+
+
 def test_a_log_taken_out_of_a_store_is_no_source(chats, tmp_path):
     """A log that lies elsewhere, under any name, is known by its lines, a damaged one first too."""
     log = (chats / "conversations" / "alex.jsonl").read_bytes()
