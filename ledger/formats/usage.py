@@ -19,7 +19,7 @@ _SPELLINGS = {
     "output_tokens": ("output_tokens", "completion_tokens", "response_tokens", "eval_count"),
     "cache_read_tokens": ("cache_read_tokens", "cache_read_input_tokens", "cached_tokens"),
     "cache_write_tokens": ("cache_write_tokens", "cache_creation_input_tokens"),
-    "reasoning_tokens": ("reasoning_tokens", "output_reasoning_tokens"),
+    "reasoning_tokens": ("reasoning_tokens", "output_reasoning_tokens", "thinking_tokens"),
 }
 _BESIDE_THE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
 _DETAILS = (

@@ -10,8 +10,7 @@
 
 Nothing is kept open between calls, and no lock of this process stands before the file lock; one stands around
 a flush alone (`flushing`). What is remembered of a log (where it ended, how many records, which chain) is
-used only after the bytes there are found to be the same. Remembering is a help: an entry may be dropped at
-any moment.
+used only after the bytes there are found to be the same. Any of it may be dropped at any moment.
 
 The order inside an append: encode and check everything; lock; finish what a dead process began to
 remove; find the end; compare `expect`; set a torn tail aside; make the file's name durable; write;

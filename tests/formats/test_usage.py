@@ -130,6 +130,16 @@ def test_what_is_no_count_is_refused(given, path):
     assert caught.value.path == path
 
 
+def test_thinking_is_reasoning():
+    """As Anthropic names it."""
+    told = {
+        "input_tokens": 3,
+        "output_tokens": 40,
+        "output_tokens_details": {"thinking_tokens": 30},
+    }
+    assert taken(told)["reasoning_tokens"] == 30
+
+
 def test_objects_of_the_vendors_packages():
     """Their usage objects are taken as they are."""
     openai = pytest.importorskip("openai.types")
