@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ledger.cli.ending import NOT_FOUND, tell
 from ledger.cli.output import Id, Json, conversation, say, say_json, write_out
-from ledger.cli.stores import named_path
+from ledger.cli.stores import Output
 from ledger.records.values import REFERENCE
 from ledger.turns.attachments import Attachment
 from ledger.views.text import attachment_text, printable
@@ -34,16 +33,7 @@ def attachment(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            parser=named_path,
-            help="A new file; default: standard output.",
-        ),
-    ] = None,
+    output: Output = None,
     as_json: Json = False,
 ) -> None:
     """Write the bytes of an attachment out, or list the attachments of a conversation.

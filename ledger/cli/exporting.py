@@ -20,7 +20,7 @@ from ledger.cli.output import (
     write_out,
     writing_to,
 )
-from ledger.cli.stores import named_path, store_of, store_told
+from ledger.cli.stores import Output, named_path, store_of, store_told
 from ledger.formats import jsonl
 from ledger.formats.talks import Pairs
 from ledger.sources import exporting
@@ -107,16 +107,7 @@ def export(
             help="Definitions of tools, a JSON list as the format has them; default: what was called.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            parser=named_path,
-            help="A new file; default: standard output.",
-        ),
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Write conversations out: whole as JSON, to read, for another program, or for training.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,6 +18,18 @@ def named_path(named: str) -> Path:
     if not named:
         raise typer.BadParameter("an empty path names nothing; . is the present folder")
     return Path(named)
+
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        parser=named_path,
+        help="A new file; default: standard output.",
+    ),
+]
 
 
 def named_store(named: str) -> Path | str:
