@@ -146,12 +146,10 @@ def _read_once(
     head = head or lines.head_of(source)
     given = after.incarnation if isinstance(after, Position) and after else None
     if given is not None and (replaced or head is None or head.incarnation != given):
-        count = lines.find_end(source, log.first_chain)[0].scanner.count
-        raise StoreGone(conversation=log.conversation, after=int(after), found=count)
+        raise _gone(log, source, after)
     one = _Pass(log, source, after, known, decode)
     if given is not None and not agrees(after, Position(after, given, one.begun)):
-        count = lines.find_end(source, log.first_chain)[0].scanner.count
-        raise StoreGone(conversation=log.conversation, after=int(after), found=count)
+        raise _gone(log, source, after)
     one.run()
     if one.changed_meanwhile():
         one = _Pass(log, source, after, known, decode)
@@ -171,6 +169,12 @@ def _read_once(
         one,
         one.remember(head),
     )
+
+
+def _gone(log: Log, source: lines.Source, after: int) -> StoreGone:
+    """Return the refusal of a position that is of another log."""
+    found = lines.find_end(source, log.first_chain)[0].scanner.count
+    return StoreGone(conversation=log.conversation, after=int(after), found=found)
 
 
 class _Doubt(NamedTuple):
