@@ -37,3 +37,11 @@ def test_no_thread_waits_where_an_interrupt_does_harm():
                 used |= {f"{node.module}.{alias.name}" for alias in node.names}
         found += [f"{path.relative_to(PACKAGE)}: {name}" for name in sorted(used & names)]
     assert found == []
+
+
+def test_nothing_else_lies_at_the_top():
+    """The top level holds what it is to hold: a store that somebody's experiment left there is no part of it."""
+    known = {"pyproject.toml", "ledger", "tests", "docs", "tools", "README.md"}
+    known |= {"CHANGELOG.md", "LICENSE", "CONTRIBUTING.md", "build", "dist"}
+    found = {path.name for path in TESTS.parent.iterdir()}
+    assert {name for name in found - known if not name.startswith(".")} <= {"turn_ledger.egg-info"}
