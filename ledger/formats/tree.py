@@ -123,22 +123,14 @@ class Tree:
 
     def _turns(self, kept: list[_Kept], notes: Notes) -> Iterator[DraftTurn]:
         attempts = _attempts(kept, notes)
-        for end in kept:
-            if end.node.kind == "prompt":
-                if not end.below:
-                    yield self._turn(end, None)
-            elif prompts := end.prompts:
-                named_above = end.way_on is not None and end.way_on.node.kind == "prompt"
-                yield self._turn(end, end.name if named_above else _oldest(prompts).node.id)
-            elif not end.below and (end.answered or end.node.closed):
-                yield self._turn(end, end.name)
-            elif not end.below and attempts.get(end) is None:
-                yield self._turn(end, None)
+        counted_by = _counted_by(kept, attempts)
+        for end, name in _ends(kept, attempts):
+            yield self._turn(end, name, counted_by)
         for lost, first in attempts.items():
             if first is not None:
                 lost.turn = first.turn
 
-    def _turn(self, end: _Kept, name: str | None) -> DraftTurn:
+    def _turn(self, end: _Kept, name: str | None, counted_by: dict[_Kept, _Kept]) -> DraftTurn:
         prompts, path = _way(end)
         top = prompts[0] if prompts else path[0]
         user = prompts[-1].node if prompts else None
@@ -151,7 +143,7 @@ class Tree:
             outputs={"result": _joined(nodes, end.answered)} if name is not None else None,
             state="done" if name is not None else "abandoned",
             model=_last(node.model for node in nodes),
-            usage=_usage(path, name),
+            usage=_usage(kept for kept in path if counted_by.get(kept) is end),
             messages_in=_messages(prompts),
             messages_out=self._pair(_messages(path)),
             source=self._source(prompts + path, user, _cut(nodes, end.answered)),
@@ -265,6 +257,41 @@ def _attempts(kept: list[_Kept], notes: Notes) -> dict[_Kept, _Kept | None]:
     return found
 
 
+def _ends(
+    kept: list[_Kept], attempts: dict[_Kept, _Kept | None]
+) -> Iterator[tuple[_Kept, str | None]]:
+    """Yield where turns end, each with what names its answer path; parents first."""
+    for end in kept:
+        if end.node.kind == "prompt":
+            if not end.below:
+                yield end, None
+        elif prompts := end.prompts:
+            named_above = end.way_on is not None and end.way_on.node.kind == "prompt"
+            yield end, end.name if named_above else _oldest(prompts).node.id
+        elif not end.below and (end.answered or end.node.closed):
+            yield end, end.name
+        elif not end.below and attempts.get(end) is None:
+            yield end, None
+
+
+def _counted_by(kept: list[_Kept], attempts: dict[_Kept, _Kept | None]) -> dict[_Kept, _Kept]:
+    """Return for each record below a prompt where the turn ends that counts what it has used.
+
+    That is the oldest of the turns that share it: the one that it names, unless that one is an attempt left out.
+    """
+    found: dict[_Kept, _Kept] = {}
+    for one in reversed(kept):  # What is below was done before.
+        if one.node.kind == "prompt":
+            continue
+        if not one.below:
+            if attempts.get(one) is None:
+                found[one] = one
+        elif ways := [way for way in one.below if way.node.kind == "prompt" or way in found]:
+            way = one.way_on if one.way_on in ways else _oldest(ways)
+            found[one] = found.get(way, one)
+    return found
+
+
 # -- one turn --------------------------------------------------------------------------------------
 
 
@@ -318,17 +345,12 @@ def _joined(path: list[Node], answered: bool) -> str:
     return out
 
 
-def _usage(path: list[_Kept], name: str | None) -> dict[str, int] | None:
-    """Add up what the turn's own records have used: those that no older turn shares.
-
-    They are the records its name stands for; a path that is named by the prompt below has none.
-    """
-    named = name if name is not None or not path else path[-1].name
+def _usage(path: Iterable[_Kept]) -> dict[str, int] | None:
+    """Add up what records have used."""
     total: dict[str, int] = {}
     for kept in path:
-        if kept.node.usage and kept.name == named:
-            for key, count in kept.node.usage.items():
-                total[key] = total.get(key, 0) + count
+        for key, count in (kept.node.usage or {}).items():
+            total[key] = total.get(key, 0) + count
     return total or None
 
 

@@ -254,6 +254,24 @@ def test_every_record_is_counted_in_one_turn(plan, seed):
     assert len(told) == sum((turn.usage or {}).get("output_tokens", 0) for turn in turns)
 
 
+def test_what_an_attempt_left_out_shares_is_counted_by_the_turn_that_shares_it():
+    """It is in no turn of that attempt's own, and would be counted nowhere; what stands in it alone is not."""
+    records = (
+        (None, "prompt"),
+        (0, "step"),  # The oldest attempt: it stands for all.
+        (0, "step"),
+        (2, "step"),  # Another, left out, that names the record above.
+        (2, "answer"),
+    )
+    nodes = Plan(records).nodes()
+    for node in nodes:
+        node.usage = {"output_tokens": 10 + int(node.id[1:])}
+
+    used = {paths(turn)[1]: turn.usage for turn in fold(nodes).turns}
+
+    assert used == {("n1",): {"output_tokens": 11}, ("n2", "n4"): {"output_tokens": 12 + 14}}
+
+
 def test_a_step_that_was_stopped_ends_its_turn():
     """Steps that the user stopped are a whole turn: what follows later gives it no other id."""
     nodes = [Node("p", None, "prompt", text="do"), Node("s", "p", "step", cut="interrupted")]
