@@ -15,6 +15,7 @@ import inspect
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
@@ -46,6 +47,10 @@ LAST_S = 2.0
 """How long a caller that is cancelled waits for what it began, such as its turn's being recorded as stopped."""
 LOOK_S = 0.1
 """How often who waits for something on an event loop looks whether that loop is still there."""
+END_S = 1.0
+"""How long a loop that cancelled a call is given to end, before the call is made there again."""
+PAUSE_S = 0.005
+"""How often is looked meanwhile."""
 TRIES = 3
 """How often a call of a store is begun anew on another loop."""
 READS = ("read", "scan", "wait")
@@ -219,6 +224,13 @@ def _is_over(loop: asyncio.AbstractEventLoop) -> bool:
     return not loop.is_running() and not _background.is_it(loop)
 
 
+def _let_end(loop: asyncio.AbstractEventLoop) -> None:
+    """Wait while a loop runs that cancelled a call: it is about to end, and would leave behind what is begun on it now."""
+    until = time.monotonic() + END_S
+    while not _is_over(loop) and time.monotonic() < until and not _background.is_it(loop):
+        time.sleep(PAUSE_S)
+
+
 def teller(tell: Callable[[], None]) -> Callable[..., None]:
     """Return what calls back on the present loop, from any thread; nothing once that loop is closed."""
     loop = asyncio.get_running_loop()
@@ -293,13 +305,14 @@ class Bridge:
             ended = None
             for _ in range(TRIES):
                 settle(self.store, background())
+                home = _homes.get(self.store) or background()
                 try:
-                    home = _homes.get(self.store) or background()
                     return result_of(_given(found, args, kwargs), home)
                 except LoopEnded as error:
                     ended = error
                 if ended.begun and name not in READS:
                     break
+                _let_end(home)
             reason = "the event loop that it was used on ended meanwhile"
             raise StoreUnknown(where=type(self.store).__name__, reason=reason) from ended
 

@@ -22,8 +22,10 @@ class Gated(Coroutines):
         super().__init__()
         self.method = method
         self.entered = threading.Event()
+        self.gated_on = []
 
     async def _gate(self, method):
+        self.gated_on.append(asyncio.get_running_loop())
         if method == self.method and not self.entered.is_set():
             self.entered.set()
             await asyncio.Event().wait()
@@ -64,6 +66,30 @@ def blocked(store):
 def test_a_read_is_done_again_elsewhere():
     """A read whose loop ended in the middle of it is done again on another loop; who waited sees nothing of it."""
     assert blocked(Gated("read")) == ["done"]
+
+
+def test_nothing_is_begun_on_a_loop_that_is_about_to_end():
+    """A loop that cancelled a read may run on for a while until it ends: the read is not left behind there."""
+    store, got = Gated("read"), []
+
+    async def home():
+        loops.settle(store, asyncio.get_running_loop())
+        thread.start()
+        while not store.entered.is_set():
+            await asyncio.sleep(0.001)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await asyncio.sleep(0.1)
+        return asyncio.get_running_loop()
+
+    thread = threading.Thread(
+        target=lambda: got.append(ledger.open("alex", store=store).record("a", "b").state)
+    )
+    ended = asyncio.run(home())
+    thread.join(SOON_S)
+
+    assert got == ["done"]
+    assert store.gated_on.count(ended) == 1
 
 
 def test_an_append_is_not_done_again():
