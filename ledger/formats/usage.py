@@ -1,12 +1,13 @@
 """Counts of tokens as every vendor spells them, in one spelling. Pure.
 
 `input_tokens` is all that a model read, of which `cache_read_tokens` and `cache_write_tokens`;
-`output_tokens` all that it wrote, of which `reasoning_tokens`. Anthropic alone counts what it read
-from a cache, or wrote to it, beside the input: it is added to it.
+`output_tokens` all that it wrote, of which `reasoning_tokens`. Anthropic and Bedrock count what was read
+from a cache, or written to it, beside the input, and Google what was thought beside the output: it is added to them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -15,18 +16,41 @@ from ledger.errors import RecordInvalid
 from ledger.records import values
 
 _SPELLINGS = {
-    "input_tokens": ("input_tokens", "prompt_tokens", "request_tokens", "prompt_eval_count"),
-    "output_tokens": ("output_tokens", "completion_tokens", "response_tokens", "eval_count"),
-    "cache_read_tokens": ("cache_read_tokens", "cache_read_input_tokens", "cached_tokens"),
-    "cache_write_tokens": ("cache_write_tokens", "cache_creation_input_tokens"),
-    "reasoning_tokens": ("reasoning_tokens", "output_reasoning_tokens", "thinking_tokens"),
+    "input_tokens": (
+        *("input_tokens", "prompt_tokens", "request_tokens"),
+        *("prompt_eval_count", "prompt_token_count"),
+    ),
+    "output_tokens": (
+        *("output_tokens", "completion_tokens", "response_tokens"),
+        *("eval_count", "candidates_token_count"),
+    ),
+    "cache_read_tokens": (
+        *("cache_read_tokens", "cache_read_input_tokens", "cached_tokens", "cached_input_tokens"),
+        *("prompt_cache_hit_tokens", "cached_content_token_count"),
+    ),
+    "cache_write_tokens": (
+        *("cache_write_tokens", "cache_creation_input_tokens", "cache_write_input_tokens"),
+    ),
+    "reasoning_tokens": (
+        *("reasoning_tokens", "output_reasoning_tokens", "thinking_tokens"),
+        "thoughts_token_count",
+    ),
 }
-_BESIDE_THE_INPUT = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""What each is called elsewhere, with words set apart by `_`: `promptTokens` is `prompt_tokens`."""
+_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens", "cache_write_input_tokens")
+"""Stand beside `input_tokens`, where that is their name for it; `prompt_tokens` has them in it."""
+_BESIDE = {
+    "input_tokens": ("tool_use_prompt_token_count",),
+    "output_tokens": ("thoughts_token_count",),
+}
+"""Stand beside a count of ours."""
 _DETAILS = (
     *("input_tokens_details", "output_tokens_details"),
     *("prompt_tokens_details", "completion_tokens_details"),
     *("input_token_details", "output_token_details", "details"),
 )
+_NESTED = (*_DETAILS, "tokens")
+"""Objects with more counts in them."""
 _IN_DETAILS = {
     "cache_read": "cache_read_tokens",
     "cache_creation": "cache_write_tokens",
@@ -34,9 +58,12 @@ _IN_DETAILS = {
 }
 _THEIRS = {key for keys in _SPELLINGS.values() for key in keys} - _SPELLINGS.keys()
 _TOTAL = "total_tokens"
+_DERIVED = (_TOTAL, "total_token_count", "prompt_cache_miss_tokens")
+"""Follow from the others."""
 _TIMES = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 """Nanoseconds, which Ollama tells beside its counts."""
-_KNOWN = _THEIRS | _SPELLINGS.keys() | {_TOTAL, *_TIMES}
+_KNOWN = _THEIRS | _SPELLINGS.keys() | {*_DERIVED, *_TIMES, *_BESIDE["input_tokens"]}
+_HUMP = re.compile("(?<=[a-z])(?=[A-Z])")
 _MOST = (1 << 40) - 1
 
 
@@ -48,6 +75,7 @@ def taken(given: Any) -> dict[str, int]:
     Raises: record-invalid naming what is no whole number of at least 0, or too large.
     """
     told = _plain(given)
+    told = _spelled(told) if isinstance(told, dict) else told
     if not isinstance(told, dict):
         reason = f"token counts by name, or a vendor's usage, not {type(given).__name__}"
         raise RecordInvalid(path="usage", reason=reason)
@@ -93,9 +121,21 @@ def _plain(given: Any) -> Any:
     return given
 
 
+def _spelled(told: dict[Any, Any]) -> dict[Any, Any]:
+    """Return counts with the names that a vendor writes in one word spelled as others do."""
+    found: dict[Any, Any] = {}
+    for name, value in told.items():
+        apart = _HUMP.sub("_", name).lower() if isinstance(name, str) else name
+        known = apart != name and apart not in told and (apart in _KNOWN or apart in _NESTED)
+        found[apart if known else name] = _spelled(value) if isinstance(value, dict) else value
+    return found
+
+
 def _is_theirs(told: dict[Any, Any]) -> bool:
     """Say whether counts are as a vendor tells them, and not by names of the caller's own."""
-    if any(told.get(key, 0) is None or isinstance(told.get(key), dict) for key in _DETAILS):
+    if any(told.get(key, 0) is None for key in _DETAILS):
+        return True
+    if any(isinstance(told.get(key), dict) for key in _NESTED):
         return True
     return not _THEIRS.isdisjoint(told) or (
         _TOTAL in told and not _SPELLINGS.keys().isdisjoint(told)
@@ -105,7 +145,7 @@ def _is_theirs(told: dict[Any, Any]) -> bool:
 def _numbers(told: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the counts of a vendor's that are read, by their paths."""
     known = _THEIRS | _SPELLINGS.keys()
-    inner = [(f"usage.{key}", told[key]) for key in _DETAILS if isinstance(told.get(key), dict)]
+    inner = [(f"usage.{key}", told[key]) for key in _NESTED if isinstance(told.get(key), dict)]
     for path, piece in (("usage", told), *inner):
         names = known if piece is told else known | _IN_DETAILS.keys()
         for name in sorted(names & piece.keys()):
@@ -120,7 +160,8 @@ def counts(given: Any) -> dict[str, int] | None:
     """
     if not isinstance(given, dict):
         return None
-    pieces = [given, *(given[key] for key in _DETAILS if isinstance(given.get(key), dict))]
+    given = _spelled(given)
+    pieces = [given, *(given[key] for key in _NESTED if isinstance(given.get(key), dict))]
     found: dict[str, int] = {}
     for piece in pieces:
         for ours, theirs in _SPELLINGS.items():
@@ -131,8 +172,11 @@ def counts(given: Any) -> dict[str, int] | None:
             _take(found, ours, piece.get(key))
     if not any(found.values()):
         return None
-    if "input_tokens" in found:
-        found["input_tokens"] += sum(_count(given.get(key)) or 0 for key in _BESIDE_THE_INPUT)
+    for ours, theirs in _BESIDE.items():
+        beside = (*theirs, *_CACHED) if ours in given and ours == "input_tokens" else theirs
+        more = sum(_count(given.get(key)) or 0 for key in beside)
+        if more:
+            found[ours] = found.get(ours, 0) + more
     return {key: n for key, n in found.items() if n or key in ("input_tokens", "output_tokens")}
 
 

@@ -30,6 +30,33 @@ RESPONSES = {
     "total_tokens": 15,
 }
 OURS = {"input_tokens": 10, "output_tokens": 5}
+LITELLM = {**OPENAI, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 3}
+DEEPSEEK = {
+    **{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+    **{"prompt_cache_hit_tokens": 4, "prompt_cache_miss_tokens": 6},
+}
+GEMINI = {
+    "prompt_token_count": 8,
+    "tool_use_prompt_token_count": 2,
+    "candidates_token_count": 3,
+    "thoughts_token_count": 2,
+    "cached_content_token_count": 4,
+    "total_token_count": 15,
+    "prompt_tokens_details": [{"modality": "TEXT", "token_count": 8}],
+    "traffic_type": None,
+}
+BEDROCK = {
+    **{"inputTokens": 6, "outputTokens": 5, "totalTokens": 15},
+    **{"cacheReadInputTokens": 3, "cacheWriteInputTokens": 1},
+}
+VERCEL = {
+    **{"inputTokens": 10, "outputTokens": 5, "totalTokens": 15},
+    **{"reasoningTokens": 2, "cachedInputTokens": 4},
+}
+COHERE = {
+    "billed_units": {"input_tokens": 4, "output_tokens": 5},
+    "tokens": {"input_tokens": 10, "output_tokens": 5},
+}
 
 
 @dataclass
@@ -49,6 +76,17 @@ class Used:
         (OPENAI, {**OURS, "cache_read_tokens": 4, "reasoning_tokens": 2}),
         (ANTHROPIC, {"input_tokens": 100, "output_tokens": 5, "cache_read_tokens": 90}),
         (RESPONSES, {**OURS, "cache_read_tokens": 4}),
+        (
+            LITELLM,
+            {**OURS, "cache_read_tokens": 4, "cache_write_tokens": 3, "reasoning_tokens": 2},
+        ),
+        (DEEPSEEK, {**OURS, "cache_read_tokens": 4}),
+        (GEMINI, {**OURS, "cache_read_tokens": 4, "reasoning_tokens": 2}),
+        ({"thoughtsTokenCount": 5, "promptTokenCount": 10}, {**OURS, "reasoning_tokens": 5}),
+        (BEDROCK, {**OURS, "cache_read_tokens": 3, "cache_write_tokens": 1}),
+        (VERCEL, {**OURS, "cache_read_tokens": 4, "reasoning_tokens": 2}),
+        ({"promptTokens": 10, "completionTokens": 5}, OURS),
+        (COHERE, OURS),
         ({**OPENAI, "cost": 0.01, "is_byok": False}, taken(OPENAI)),
         ({**OURS, "total_tokens": 15}, OURS),
         ({**OURS, "input_token_details": {"cache_read": 3}}, {**OURS, "cache_read_tokens": 3}),
@@ -66,7 +104,7 @@ def test_a_vendors_counts_become_ours(given, expected):
 @pytest.mark.parametrize("theirs", [OPENAI, ANTHROPIC, RESPONSES, {**OURS, "total_tokens": 15}])
 def test_counts_by_other_names_stay_beside_a_vendors(theirs):
     """A name that no mapping knows is kept, as it is without a vendor's; zeros are not."""
-    others = {"my_tool_calls": 3, "prompt_cache_hit_tokens": 64}
+    others = {"my_tool_calls": 3, "prompt_images": 64}
 
     assert taken({**theirs, **others, "images": 0, "tier": "x"}) == taken(theirs) | others
 
@@ -88,7 +126,14 @@ def test_a_count_that_is_too_large_is_refused_with_the_limit():
 
 @pytest.mark.parametrize(
     "given",
-    [{}, OURS, {"tokens": 0}, {"images": 3, "input_tokens": 1}, {"total_tokens": 3, "in": 2}],
+    [
+        {},
+        OURS,
+        {"tokens": 0},
+        {"myCount": 1, "inputTokensOfMine": 2},
+        {"images": 3, "input_tokens": 1},
+        {"total_tokens": 3, "in": 2},
+    ],
 )
 def test_counts_by_other_names_are_kept(given):
     """What no vendor names so is the caller's own."""
@@ -96,7 +141,7 @@ def test_counts_by_other_names_are_kept(given):
     assert taken(given) is not given
 
 
-@pytest.mark.parametrize("given", [OPENAI, ANTHROPIC, RESPONSES])
+@pytest.mark.parametrize("given", [OPENAI, ANTHROPIC, RESPONSES, GEMINI, BEDROCK, VERCEL, COHERE])
 def test_importers_read_the_same(given):
     """There is one mapping."""
     assert taken(given) == counts(given)
