@@ -225,7 +225,7 @@ def _is_over(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _let_end(loop: asyncio.AbstractEventLoop) -> None:
-    """Wait while a loop runs that cancelled a call: it is about to end, and would leave behind what is begun on it now."""
+    """Wait while a loop runs that cancelled a call: it is about to end, and would leave behind what is begun now."""
     until = time.monotonic() + END_S
     while not _is_over(loop) and time.monotonic() < until and not _background.is_it(loop):
         time.sleep(PAUSE_S)

@@ -32,8 +32,11 @@ RESPONSES = {
 OURS = {"input_tokens": 10, "output_tokens": 5}
 LITELLM = {**OPENAI, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 3}
 DEEPSEEK = {
-    **{"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
-    **{"prompt_cache_hit_tokens": 4, "prompt_cache_miss_tokens": 6},
+    "prompt_tokens": 10,
+    "completion_tokens": 5,
+    "total_tokens": 15,
+    "prompt_cache_hit_tokens": 4,
+    "prompt_cache_miss_tokens": 6,
 }
 GEMINI = {
     "prompt_token_count": 8,
@@ -46,12 +49,18 @@ GEMINI = {
     "traffic_type": None,
 }
 BEDROCK = {
-    **{"inputTokens": 6, "outputTokens": 5, "totalTokens": 15},
-    **{"cacheReadInputTokens": 3, "cacheWriteInputTokens": 1},
+    "inputTokens": 6,
+    "outputTokens": 5,
+    "totalTokens": 15,
+    "cacheReadInputTokens": 3,
+    "cacheWriteInputTokens": 1,
 }
 VERCEL = {
-    **{"inputTokens": 10, "outputTokens": 5, "totalTokens": 15},
-    **{"reasoningTokens": 2, "cachedInputTokens": 4},
+    "inputTokens": 10,
+    "outputTokens": 5,
+    "totalTokens": 15,
+    "reasoningTokens": 2,
+    "cachedInputTokens": 4,
 }
 COHERE = {
     "billed_units": {"input_tokens": 4, "output_tokens": 5},
