@@ -57,12 +57,19 @@ class Tail:
         return reader
 
     def _take(self, reader: lines.Reader, head: lines.Head | None) -> None:
-        self._scanner = reader.scanner
+        self._reader, self._scanner = reader, reader.scanner
         self._end = reader.scanner.offset
         self._lacks_line_feed = reader.take_rest()
         self._head = head if reader.scanner.count else None
         incarnation = self._head.incarnation if self._head is not None else None
         self.position = Position(reader.scanner.count, incarnation, reader.scanner.end)
+
+    def known(self) -> lines.Known | None:
+        """Return what is known of the log now, for who has to append to it again; None: its end is no sealed line."""
+        if self._lacks_line_feed or self._end != self._source.size or not self._scanner.is_sealed:
+            return None
+        found = lines.known_at_end(self._source, self._reader, self._head, counted=self.counted)
+        return structs.replace(found, newer=self.newer)
 
     def count(self) -> None:
         """Count all lines, where a `seq` was trusted before."""

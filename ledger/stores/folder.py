@@ -166,15 +166,14 @@ class FolderStore(Marked):
             if position:
                 self._flush(conversation)
             return position
-        position = handout.with_room(lambda: self._append(conversation, bodies, expect))
+        added = handout.with_room(lambda: self._append(conversation, bodies, expect))
         self._waiters.wake(conversation)
-        if position == len(bodies):
-            return position  # A log that came in one append, such as an import's, gets its index from who reads it.
+        if added.position == len(bodies):
+            return added.position  # A log that came in one append gets its index from who reads it.
+        start, end = added.owed.offset, added.known.end
         with suppress(RuntimeError):  # Neither room for it, nor a thread that has some.
-            handout.with_room(
-                lambda: self._indexes.grown(conversation, self._known.get(conversation))
-            )
-        return position
+            handout.with_room(lambda: self._indexes.grown(conversation, start, end))
+        return added.position
 
     def _flush(self, conversation: str) -> None:
         """Make durable what is there: its writer may have died before it did. Raises: store-unknown."""
@@ -197,13 +196,13 @@ class FolderStore(Marked):
             ):
                 debts.pay(file, log.files)
 
-    def _append(self, conversation: str, bodies: list[bytes], expect: int | None) -> Position:
-        log = self._home.log(conversation)
+    def _append(self, id: str, bodies: list[bytes], expect: int | None) -> appending.Added:
+        log = self._home.log(id)
         deadline = time.monotonic() + self._lock_timeout_s
         self._home.make()
         named = {name for text in bodies for name in erasing.attachments(text)}
         with self._locked(log.lock, deadline) as lock:
-            self._home.check_case(conversation)
+            self._home.check_case(id)
             self._settle(log, deadline)
             kept: AbstractContextManager[object] = nullcontext()
             if named:
@@ -214,7 +213,7 @@ class FolderStore(Marked):
                 file.free()
                 lock.free()
                 self._acknowledge(log, file, added, debts)
-                return added.position
+                return added
 
     def _data(self, log: reading.Log, deadline: float, expect: int | None) -> locks.LockedFile:
         """Return the log's file, locked; a new one only if that is what is expected."""
@@ -264,8 +263,10 @@ class FolderStore(Marked):
         conversation = log.conversation
         log.debts().pay(file, log.files)
         tail = appending.Tail(log, file, self._known.get(conversation))
-        if expect is not None and not agrees(expect, tail.position) and not tail.counted:
-            tail.count()
+        if expect is not None and not agrees(expect, tail.position):
+            if not tail.counted:
+                tail.count()
+            self._remember(conversation, tail.known())  # Its caller will try again.
         check_expected(conversation, expect, tail.position)
         if tail.newer:
             raise StoreVersion(where=log.data, reason="it holds records of a newer format")
@@ -499,8 +500,7 @@ class FolderStore(Marked):
         except StoreGone:
             self._drop(conversation)
             raise
-        if known is not None:
-            self._remember(conversation, known)
+        self._remember(conversation, known)
         return found
 
     def raw(self, conversation: str) -> bytes:
@@ -563,7 +563,9 @@ class FolderStore(Marked):
 
     # -- what is remembered
 
-    def _remember(self, conversation: str, known: lines.Known) -> None:
+    def _remember(self, conversation: str, known: lines.Known | None) -> None:
+        if known is None:
+            return
         if len(self._known) >= _REMEMBERED:
             self._known, self._earlier = {}, {}
             self._home.forget()
@@ -581,7 +583,6 @@ class FolderStore(Marked):
         self._home.forget(conversation)
 
     def _forget_gone(self, log: reading.Log) -> None:
-        """Forget all that is known of a log that is not there."""
         self._forget(log.conversation)
         log.debts().drop()
 

@@ -38,8 +38,8 @@ SPAN = 1 << 17
 """How many bytes are appended before a part is written of them."""
 BEHIND = 1 << 22
 """How many bytes an index may be behind its log to be of use."""
-CAUGHT_UP = 2 * SPAN
-"""How many bytes it may be behind for the first append of a process to add them: more wait for who reads the whole."""
+BEGUN = 2 * SPAN
+"""How long a log may be for an append to begin its index: that of a longer one waits for who reads the whole."""
 KEPT_OUT = 32
 """How many of the last records no part covers: they are read anyhow."""
 KEPT_OUT_BYTES = 1 << 16
@@ -50,8 +50,6 @@ which others were joined. Each question asks each part."""
 JOINED = 4
 """How many parts become one."""
 
-_REMEMBERED = 4096
-"""Of how many logs it is remembered when a part is due."""
 _MOST_ENDS = 4096
 """How many lines are looked at for one where a part may end."""
 _NAME = re.compile(r"([0-9a-f]{1,15})-([0-9a-f]{1,15})")
@@ -59,7 +57,7 @@ _OURS = re.compile(rf"{_NAME.pattern}|new-[0-9a-f]{{16}}")
 _LOOKS, _PAUSE_S = 10, 0.0005
 """How often a log that is being appended to is looked at again, and after which time."""
 _PATIENCE_S = 0.05
-"""How long who makes an index waits for those that append."""
+"""How long who makes an index waits for those that append: they hold the lock for less than a millisecond each."""
 _TOMBSTONE = b'"erased":true'
 _CLEARED = ("ledger", "cleared")
 """The entries that move the head before the first turn (`views.nodes.CLEARED`)."""
@@ -97,8 +95,6 @@ class Indexes:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._due: dict[str, int] = {}
-        """At which size of a log its index is looked at next."""
         self._wanted: set[str] = set()
         """The conversations of which there is no index, or none to be believed, and one would have helped."""
 
@@ -224,20 +220,18 @@ class Indexes:
         names = self._cover(log)
         return self._compared(log, file, names).log_index if names else None
 
-    def grown(self, conversation: str, known: lines.Known | None) -> None:
-        """Take note that a log was appended to, and what is known of it now: a part may be due. Raises: nothing."""
-        if known is None or known.end < self._due.get(conversation, SPAN):
+    def grown(self, conversation: str, start: int, end: int) -> None:
+        """Take note of what was appended to a log, from where to where: a part may be due. Raises: nothing.
+
+        It is whenever a multiple of `SPAN` is passed, so that of many processes one writes it.
+        """
+        if start // SPAN == end // SPAN:
             return
-        log, size = self._home.log(conversation), known.end
+        log = self._home.log(conversation)
         try:
             names = self._cover(log)
-            end = _bounds(names[-1])[1] if names else 0
-            behind = size - end
-            is_new = conversation not in self._due
-            if len(self._due) >= _REMEMBERED:
-                self._due = {}
-            self._due[conversation] = (end if behind < SPAN else size) + SPAN
-            if behind >= SPAN and behind <= (BEHIND if names and not is_new else CAUGHT_UP):
+            behind = end - (_bounds(names[-1])[1] if names else 0)
+            if behind <= (BEHIND if names else BEGUN):
                 self._extend(log)
         except (*FAILURES, RecursionError):
             pass
@@ -275,12 +269,12 @@ class Indexes:
     def put(self, log: Log, stretch: Stretch, data: bytes, look: str) -> str:
         """Give a part its name, and remove those that it stands for. Returns: how it looks now.
 
-        Args: look: how it looked before its lines were read. Raises: as `look`; Damaged: it looks otherwise now, or
-        somebody appends in this moment.
+        Args: look: how it looked before its lines were read. Raises: as `look`; Damaged: it looks otherwise now;
+        store-busy: others kept the lock.
         """
         place = self._place(log)
-        with locks.held_now(log.lock) as alone:
-            if not alone or self.look(log) != look:
+        with locks.acquire(log.lock, time.monotonic() + _PATIENCE_S, create=False):
+            if self.look(log) != look:
                 raise Damaged("others were faster")
             with Descriptor(log.lock, os.O_RDONLY) as lock:
                 if not witness.stands(lock, log.files, os.stat(log.data, follow_symlinks=False)):
@@ -330,7 +324,6 @@ class Indexes:
         Raises: store-io, store-denied and the like. Args: quietly: do not raise because of parts that stay, which hold
         hashes of ids.
         """
-        self._due.pop(log.conversation, None)
         witness.clear(log.lock, log.files)
         with suppress(*(FAILURES if quietly else ())):
             self._remove_parts(log)
@@ -352,7 +345,7 @@ class Indexes:
 
     def forget(self) -> None:
         """Forget what is remembered."""
-        self._due, self._wanted = {}, set()
+        self._wanted = set()
 
 
 class _Noted(NamedTuple):

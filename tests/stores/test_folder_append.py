@@ -580,3 +580,28 @@ def test_a_full_file_system(tmp_path):
         check_seals(log_path(place / "s").read_bytes())
     finally:
         os.system(f"umount {place}")
+
+
+def test_what_a_conflict_found_is_not_read_again(tmp_path):
+    """Who loses again and again reads each line that others wrote once: what it reads does not grow with its losses."""
+
+    class Counting(Unflushed):
+        """Counts the bytes that are read."""
+
+        read_bytes = 0
+
+        def read(self, number: int, length: int, offset: int) -> bytes:
+            data = super().read(number, length, offset)
+            self.read_bytes += len(data)
+            return data
+
+    calls = Counting()
+    loser, winner = FolderStore(tmp_path, calls=calls), FolderStore(tmp_path, calls=Unflushed())
+    seen = loser.append("c", [stop("first")])
+    for _ in range(200):
+        winner.append("c", [stop("t" * 1000)])
+        with pytest.raises(StoreConflict) as lost:
+            loser.append("c", [stop("x")], expect=seen)
+        seen = lost.value.found - 1  # Never what is there.
+
+    assert calls.read_bytes < 4 * log_path(tmp_path).stat().st_size

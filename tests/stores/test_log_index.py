@@ -5,6 +5,8 @@ import itertools
 import os
 import shutil
 import tempfile
+import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 import ledger
 from ledger.errors import DamageWarning, StoreDenied
 from ledger.records import codec
-from ledger.stores import index_making, witness
+from ledger.stores import index_making, locks, witness
 from ledger.stores.files import Descriptor
 from ledger.stores.folder import FolderStore
 from ledger.turns.log import Log
@@ -78,14 +80,14 @@ def written(folder, pieces, *, read=False):
     path.parent.mkdir(parents=True, exist_ok=True)
     support.lock_path(folder).touch()
     store = store_at(folder)
-    for data in pieces:
+    for before, data in itertools.pairwise([b"", *pieces]):
         path.write_bytes(data)
         if support.lock_path(folder).stat().st_size:  # As a writer does, under the lock.
             with Descriptor(str(support.lock_path(folder)), os.O_RDWR) as lock:
                 witness.write(lock, store._home.calls, path.stat())
         if not read:
             store.read_end("c")
-            store._indexes.grown("c", store._known["c"])
+            store._indexes.grown("c", len(before), len(data))
     if read:
         store._indexes.want("c")
         store.scan("c")
@@ -544,7 +546,7 @@ def test_a_log_of_which_no_part_can_be_made_is_not_read_again_and_again(tmp_path
             return data
 
     calls = Counting()
-    with small(SPAN=1 << 12, CAUGHT_UP=1 << 13):
+    with small(SPAN=1 << 12, BEGUN=1 << 13):
         store = FolderStore(tmp_path, calls=calls)
         store.append("c", build.line("a", "b"))
         path = support.log_path(tmp_path)
@@ -570,6 +572,22 @@ def test_a_part_that_two_write_is_written_once(folder):
         maker.finish()
     assert len(parts(folder)) == 1
     assert Log(store_at(folder), "c").read().node("t3").parent == "t2"
+
+
+def test_who_makes_an_index_waits_for_an_append(folder):
+    """Others hold the append lock for a moment: that is waited for, and nothing has to be read again."""
+    log = store_at(folder)._home.log("c")
+    shutil.rmtree(folder / "indexes")
+    maker = store_at(folder)._indexes.maker(log)
+    store_at(folder)._read("c", 0, maker.undecoded)
+
+    held = locks.acquire(log.lock, time.monotonic() + 1, create=False)
+    timer = threading.Timer(0.005, held.close)
+    timer.start()
+    maker.finish()
+    timer.join()
+
+    assert len(parts(folder)) == 1
 
 
 def test_parts_are_joined(tmp_path):
