@@ -143,6 +143,11 @@ class Added(NamedTuple):
     known: lines.Known
     position: Position
 
+    @property
+    def stretch(self) -> tuple[int, int]:
+        """Where they begin and end in the log."""
+        return self.owed.offset, self.known.end
+
     def known_at(self, found: os.stat_result) -> lines.Known:
         """Return what is known of the log with them, once the system said what it has."""
         return structs.replace(self.known, changed_ns=found.st_ctime_ns)

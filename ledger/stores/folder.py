@@ -170,9 +170,8 @@ class FolderStore(Marked):
         self._waiters.wake(conversation)
         if added.position == len(bodies):
             return added.position  # A log that came in one append gets its index from who reads it.
-        start, end = added.owed.offset, added.known.end
         with suppress(RuntimeError):  # Neither room for it, nor a thread that has some.
-            handout.with_room(lambda: self._indexes.grown(conversation, start, end))
+            handout.with_room(lambda: self._indexes.grown(conversation, *added.stretch))
         return added.position
 
     def _flush(self, conversation: str) -> None:
@@ -564,13 +563,13 @@ class FolderStore(Marked):
     # -- what is remembered
 
     def _remember(self, conversation: str, known: lines.Known | None) -> None:
-        if known is None:
+        if not known:
             return
         if len(self._known) >= _REMEMBERED:
             self._known, self._earlier = {}, {}
             self._home.forget()
         before = self._known.get(conversation)
-        if before is not None and before.count < known.count and not known.scanner.is_sealed:
+        if before and before.count < known.count and not known.scanner.is_sealed:
             self._earlier[conversation] = before
         self._known[conversation] = known
 

@@ -256,7 +256,7 @@ def test_every_record_is_counted_in_one_turn(plan, seed):
 
 def test_what_an_attempt_left_out_shares_is_counted_by_the_turn_that_shares_it():
     """It is in no turn of that attempt's own, and would be counted nowhere; what stands in it alone is not."""
-    records = (
+    records: tuple[tuple[int | None, Kind], ...] = (
         (None, "prompt"),
         (0, "step"),  # The oldest attempt: it stands for all.
         (0, "step"),

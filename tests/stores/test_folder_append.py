@@ -597,7 +597,7 @@ def test_what_a_conflict_found_is_not_read_again(tmp_path):
 
     calls = Counting()
     loser, winner = FolderStore(tmp_path, calls=calls), FolderStore(tmp_path, calls=Unflushed())
-    seen = loser.append("c", [stop("first")])
+    seen: int = loser.append("c", [stop("first")])
     for _ in range(200):
         winner.append("c", [stop("t" * 1000)])
         with pytest.raises(StoreConflict) as lost:
