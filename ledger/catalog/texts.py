@@ -4,7 +4,8 @@ A word is a run of letters, digits and marks; case and accents do not count. Scr
 spaces have no words to be found by, so there each character is one: `包裹` is found in `收到包裹了` as two
 characters side by side. Korean is written with spaces, but its endings stick to words, so it is taken the same
 way. For that a `JOIN` is put between such characters, in what is kept and in what is asked for, and taken out
-of what is shown.
+of what is shown. SQLite knows the accents of Latin letters alone, so letters and accents are kept apart, and joined
+again in what is shown.
 
 A query is words, all of which have to stand there; `"several words"` have to stand so; `parc*` begins so. All
 else in it is no syntax but text: what SQLite is asked for is made here of quoted words alone.
@@ -38,6 +39,13 @@ _ALONE = (
     "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # Korean
 )
 _SPLIT = re.compile(f"(?<=[{_ALONE}])(?=\\w)|(?<=\\w)(?=[{_ALONE}])")
+_ACCENTS = frozenset(
+    "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u030f"
+    "\u0311\u031b\u0323\u0324\u0325\u0326\u0327\u0328\u032d\u032e\u0330\u0331"
+)
+"""Those that SQLite leaves off; others are a part of their word."""
+_LONE = re.compile("(?<![^\\W_])(?<![\u0300-\u036f])[\u0300-\u036f]+")
+"""Accents on no letter. To SQLite they are a word of no letter."""
 _OURS = str.maketrans({"\0": " ", JOIN: " ", BEGIN: " ", END: " "})
 _PART = re.compile(r'"([^"]*)"?|([^\s"]+)')
 _TEXTS = ("text", "reasoning")
@@ -84,9 +92,22 @@ def spelled(text: str) -> str:
     """Return a text as the index keeps it."""
     whole = text.encode(errors="replace").decode() if not text.isascii() else text
     if not whole.isascii():
-        whole = unicodedata.normalize("NFC", whole)
+        whole = _LONE.sub("", unicodedata.normalize("NFC", whole).translate(_APART))
     whole = whole.translate(_OURS)
     return whole if whole.isascii() else _SPLIT.sub(JOIN, whole)
+
+
+class _Apart(dict[int, str]):
+    """What each character is kept as: a letter with accents as both."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        parts = unicodedata.normalize("NFD", char)
+        self[code] = parts if _ACCENTS.issuperset(parts[1:]) else char
+        return self[code]
+
+
+_APART = _Apart()
 
 
 # -- what is asked for ---------------------------------------------------------------------------------
@@ -144,12 +165,8 @@ class _Folded(dict[int, str]):
 
 def _folded(char: str) -> str:
     low = folded if len(folded := char.casefold()) == 1 else char.lower()
-    bare = [part for part in unicodedata.normalize("NFD", low) if not _is_accent(part)]
+    bare = [part for part in unicodedata.normalize("NFD", low) if part not in _ACCENTS]
     return unicodedata.normalize("NFC", "".join(bare))
-
-
-def _is_accent(char: str) -> bool:
-    return "\u0300" <= char <= "\u036f"
 
 
 _FOLDED = _Folded()
@@ -180,5 +197,5 @@ def shown(piece: str) -> Shown:
                 begun = matches.pop()[0]  # Characters side by side, each found as a word.
             matches.append((begun, len(text)))
         else:
-            text += part
+            text += unicodedata.normalize("NFC", part)
     return Shown(text, matches)

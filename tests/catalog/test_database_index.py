@@ -330,12 +330,14 @@ def stands(query, text):
     )
 
 
-_letters = st.text('aAbÉe\u0301\u0300 ßçσςΣ包裹手हिन्दी소포ñ1٣_-.*"\x1f', max_size=12)
+_letters = st.text('aAbÉe\u0301\u0300 ßçσςΣ包裹手हिन्दी소포ñ1٣ήΉёй_-.*"\x1f', max_size=12)
 
 
 @given(_letters, _letters)
 @example("nai\u0308ve", "NAÏVE")
 @example("İstanbul", "istanbul")
+@example('"a b"', "a \u0301 b")
+@example("αθηνα", "Αθήνα")
 def test_words_are_cut_as_sqlite_cuts_them(query, text):
     """The index in PostgreSQL finds what the one in SQLite finds."""
     assert stands(query, text) == finds(query, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,12 @@ def finds(query: str, text: str) -> bool:
         ("elise", "Élise"),
         ("Élise", "elise"),
         ("naïve", "nai\u0308ve"),
+        ("αθηνα", "Στην Αθήνα"),
+        ("ΑΘΉΝΑ", "Αθηνα"),
+        ("ежик", "Ёжик"),
+        ("viet", "Việt Nam"),
+        ('"a b"', "a \u0301 b"),
+        ('"a \u0301 b"', "a b"),
         ("包裹", "我的包裹在哪里?"),
         ("裹", "我的包裹"),
         ("荷物", "私の荷物はどこですか"),
@@ -93,6 +100,20 @@ def test_a_piece_is_shown_as_it_was_said():
     """What the index puts between and around characters is not shown; what lies side by side is one match."""
     piece = f"my {texts.BEGIN}包{texts.END}{texts.JOIN}{texts.BEGIN}裹{texts.END}{texts.JOIN}了"
     assert texts.shown(piece) == ("my 包裹了", [(3, 5)])
+
+
+@pytest.mark.parametrize("said", ["Αθήνα", "Ёжик", "Việt", "nai\u0308ve", "पढ़ना", "각"])
+def test_a_word_with_accents_is_shown_as_it_was_said(said):
+    """All of it is the match, and its accents stand on their letters."""
+    db = sqlite3.connect(":memory:")
+    db.execute(f'CREATE VIRTUAL TABLE t USING fts5(x, tokenize = "{texts.TOKENS}")')
+    db.execute("INSERT INTO t VALUES(?)", (texts.spelled(f"so {said}."),))
+    asked = f"SELECT highlight(t, 0, '{texts.BEGIN}', '{texts.END}') FROM t WHERE t MATCH ?"
+    (piece,) = db.execute(asked, (texts.match(said),)).fetchone()
+    db.close()
+
+    whole = unicodedata.normalize("NFC", said)
+    assert texts.shown(piece) == (f"so {whole}.", [(3, 3 + len(whole))])
 
 
 def test_texts_of_values_and_messages():
