@@ -19,6 +19,8 @@ from collections import abc
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
+from ledger.turns.identity import ByIdentity
+
 Kind = Literal["function", "async", "generator", "async-generator"]
 
 RESULT = "result"
@@ -174,10 +176,24 @@ def source_of(function: Any) -> str | None:
     function = _named(function)
     for found in (inspect.unwrap(function), type(function)):
         try:
-            return _plain_source(found) or inspect.getsource(found)
+            return _read_source(found)
         except (OSError, TypeError):
             pass
     return None
+
+
+_sources: ByIdentity[str] = ByIdentity()
+"""Of what was compiled, what it was compiled of: a server opens a conversation for every request."""
+
+
+def _read_source(named: Any) -> str:
+    code = getattr(named, "__code__", None)
+    known = _sources.get(code) if code is not None else None
+    if known is None:
+        known = _plain_source(named) or inspect.getsource(named)
+        if code is not None:
+            _sources.set(code, known)
+    return known
 
 
 def _plain_source(named: Any) -> str | None:

@@ -233,3 +233,15 @@ def decorated(
 def test_the_source_of_an_odd_function_is_what_inspect_says(function):
     """However it is written."""
     assert source_of(function) == inspect.getsource(function)
+
+
+def test_a_source_is_what_a_function_was_made_of(tmp_path):
+    """Once read it is kept: a file that is changed under a process that runs is no source of what runs there."""
+    path = tmp_path / "later.py"
+    path.write_text("def answer(message):\n    return message\n")
+    space: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    before = source_of(space["answer"])
+    path.write_text("def another(message):\n    return 'another'\n")
+
+    assert source_of(space["answer"]) == before == "def answer(message):\n    return message\n"
