@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from ledger.errors import LedgerError, StoreGone, StoreIO, StoreUnknown
+from ledger.errors import LedgerError, StoreCorrupt, StoreGone, StoreIO, StoreUnknown
 from ledger.records import erasing, ids, kinds
 from ledger.stores import handout, lines
 from ledger.stores.base import FEW, Ends, Position, Records, Since, agrees, check_expected
+from ledger.stores.log_index import CannotTell
+from ledger.stores.log_search import MOST_LINES
 from ledger.stores.sql import attachments, feed, pieces, rows, writing
 from ledger.stores.sql.database import Database
 from ledger.stores.sql.failures import Again, Lost, Missing
@@ -45,6 +47,17 @@ _MENTIONS = {
     for postgres, found in {
         True: "position(CAST(:text AS bytea) IN {}) > 0",
         False: "instr({}, :text) > 0",
+    }.items()
+}
+
+_NAMED = {
+    postgres: text(
+        f"""SELECT seq FROM ledger_lines WHERE conversation = :key AND seq BETWEEN :first AND :last
+        AND {found} ORDER BY seq LIMIT {MOST_LINES + 1}"""
+    )
+    for postgres, found in {
+        True: "position(CAST(:text AS bytea) IN data) > 0",
+        False: "instr(data, :text) > 0",
     }.items()
 }
 
@@ -292,6 +305,60 @@ class KnownEnds(ABC):
         return tenant is not None and self._database.run(
             lambda connection: connection.execute(asked, given).first() is not None
         )
+
+    def sent(self, conversation: str, request_id: str) -> list[kinds.Recorded] | None:
+        """Return what is recorded of the first turn that was sent under a request id, its first record first.
+
+        The database looks for it, so little is sent. Nothing: there is none. None: it cannot tell, since an id
+        stands in many lines, or may be spelled in several ways, or a line that it stands in is damaged.
+        """
+        tenant, id = self._tenant(False), ids.check_conversation(conversation)
+        if tenant is None:
+            return []
+        try:
+            return self._database.run(lambda c: self._sent(c, tenant, id, request_id))
+        except CannotTell:
+            return None
+
+    def _sent(
+        self, connection: Connection, tenant: int, id: str, request_id: str
+    ) -> list[kinds.Recorded]:
+        log = rows.head(connection, tenant, id)
+        if log is None:
+            return []
+        for record in self._naming(connection, log, id, request_id, 1):
+            if isinstance(record, kinds.Turn) and record.request_id == request_id:
+                named = self._naming(connection, log, id, record.turn, record.seq)
+                told = [one for one in named if getattr(one, "turn", None) == record.turn]
+                now = rows.head(connection, tenant, id)
+                if now is None or _identity_of(now) != _identity_of(log):
+                    raise CannotTell  # It may be this turn that was erased meanwhile.
+                return told
+        return []
+
+    def _naming(
+        self, connection: Connection, log: Head, id: str, name: str, first: int
+    ) -> Iterator[kinds.Recorded]:
+        """Yield the records from a place on in whose lines a name stands. Raises CannotTell."""
+        if not ids.is_spelled_alike(name):
+            raise CannotTell
+        given = {"key": log.key, "first": first, "last": log.records}
+        asked = _NAMED[self._database.is_postgres]
+        found = connection.execute(asked, {**given, "text": f'"{name}"'.encode()}).all()
+        if len(found) > MOST_LINES:
+            raise CannotTell
+        for row in found:
+            yield self._record(rows.between(connection, log, row[0], row[0]), id, row[0])
+
+    def _record(self, window: pieces.Window, id: str, seq: int) -> kinds.Recorded:
+        """Return the record of a line. Raises CannotTell: it is damaged, or void."""
+        try:
+            found = handout.shallow(lambda: self._decoded(window, id, seq - 1, handout.structs))
+        except StoreCorrupt:
+            raise CannotTell from None
+        if not found or isinstance(found[0], kinds.Unreadable):
+            raise CannotTell
+        return found[0]
 
     @abstractmethod
     def _decoded(

@@ -22,7 +22,8 @@ from ledger.errors import (
     StoreReadOnly,
     StoreVersion,
 )
-from ledger.records import times
+from ledger.records import kinds, times
+from ledger.stores.log_search import MOST_LINES
 from ledger.stores.memory import MemoryStore
 from ledger.stores.resolve import store_for
 from ledger.stores.sql import SQLStore
@@ -44,6 +45,7 @@ from tests.testing.sql_places import (
     write_rows,
 )
 
+AT = "2026-01-01T00:00:00.000000Z"
 TURN = "01890000-0000-7000-8000-000000000001"
 
 
@@ -585,3 +587,91 @@ def test_a_shared_clock_decides(monkeypatch):
         at for at in written if at is None or abs(at - datetime.now(UTC)) > timedelta(minutes=9)
     ]
     assert late == []
+
+
+# -- request ids
+
+
+def turn_of(name, request_id):
+    return kinds.new("turn", AT, turn=name, saw=[], program="p", request_id=request_id)
+
+
+def end_of(name):
+    return kinds.new("ended", AT, turn=name, saw=[], state="done", attempt=1)
+
+
+def said(text):
+    return kinds.new("entry", AT, plugin="x", entry="y", data=text)
+
+
+def found(store, request_id, conversation="a"):
+    sent = store.sent(conversation, request_id)
+    return None if sent is None else [(record.turn, record.seq) for record in sent]
+
+
+def test_the_first_turn_of_a_request_id_is_found(store):
+    """With all that is recorded of it afterwards; what only mentions either is none of it."""
+    assert found(store, "r") == []
+    store.append("a", [said("r"), turn_of("t0", "q"), turn_of("t1", "r")])
+    store.append("a", [turn_of("t2", "r"), end_of("t2"), said("t1"), end_of("t1")])
+    assert found(store, "r") == [("t1", 3), ("t1", 7)]
+    assert found(store, "q") == [("t0", 2)]
+    assert found(store, "t1") == []
+    assert found(store, "r", "none") == []
+    assert found(store, "\u00fc") is None
+
+
+def test_a_request_id_in_many_lines_is_not_told(store):
+    """Reading everything is the better way then."""
+    store.append("a", [said("often")] * MOST_LINES)
+    assert found(store, "often") == []
+    store.append("a", [turn_of("t1", "often"), turn_of("t2", "r")])
+    assert found(store, "often") is None
+    assert found(store, "r") == [("t2", MOST_LINES + 2)]
+
+
+@pytest.mark.parametrize("damage", ["line", "before", "after", "gone"])
+def test_a_damaged_line_of_a_request_id_is_not_told(place, damage):
+    """It is altered, or the seal of the one before; what is damaged elsewhere says nothing of it."""
+    with open_sql(place) as store:
+        store.append("a", [said("before")])
+        store.append("a", [turn_of("t1", "r")])
+        store.append("a", [end_of("t1")])
+        store.append("a", [said("after")])
+        seq = {"line": 2, "before": 1, "after": 4, "gone": 3}[damage]
+        of = "WHERE seq = :seq AND tenant = :tenant"
+        given = {"seq": seq, "tenant": store._need_tenant()}
+        if damage == "gone":
+            run(store, f"DELETE FROM ledger_lines {of}", **given)
+        else:
+            ((data,),) = run(store, f"SELECT data FROM ledger_lines {of}", **given)
+            altered = bytes(data).replace(b'"saw"', b'"sew"').replace(b'"data"', b'"dota"')
+            run(store, f"UPDATE ledger_lines SET data = :data {of}", data=altered, **given)
+    for strict in (False, True):
+        with SQLStore(place.url, tenant=place.tenant, strict=strict) as store:
+            all_of_it = [("t1", 2), ("t1", 3)]
+            told = {"line": None, "before": all_of_it, "after": all_of_it, "gone": [("t1", 2)]}
+            assert found(store, "r") == told[damage]
+
+
+def test_a_request_that_was_sent_is_not_read_for(place):
+    """Who sends again in a new process reads the turn's own lines, and of a long log no others."""
+    with open_sql(place) as store:
+        chat = ledger.open("a", lambda message: message, store=store)
+        chat("first", request_id="r-1")
+        store.append("a", [said(number) for number in range(1100)])
+        chat.record("next", "turn")
+
+    class Reading(SQLStore):
+        """Counts what is read from the start."""
+
+        whole = 0
+
+        def scan(self, conversation, after=0):
+            self.whole += not after
+            return super().scan(conversation, after)
+
+    with Reading(place.url, tenant=place.tenant) as store:
+        chat = ledger.open("a", lambda message: "again", store=store, context=ledger.last_turns(1))
+        assert chat("first", request_id="r-1") == "first"
+        assert store.whole == 0
