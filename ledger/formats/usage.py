@@ -22,7 +22,7 @@ _SPELLINGS = {
     ),
     "output_tokens": (
         *("output_tokens", "completion_tokens", "response_tokens"),
-        *("eval_count", "candidates_token_count"),
+        *("eval_count", "candidates_token_count", "response_token_count"),
     ),
     "cache_read_tokens": (
         *("cache_read_tokens", "cache_read_input_tokens", "cached_tokens", "cached_input_tokens"),
@@ -81,7 +81,7 @@ def taken(given: Any) -> dict[str, int]:
         raise RecordInvalid(path="usage", reason=reason)
     if _is_theirs(told):
         for path, count in _numbers(told):
-            _refuse(path, count, _MOST)
+            _refuse(path, _whole(count), _MOST)
         others = {name: n for name, n in told.items() if name not in _KNOWN and _is_whole(n)}
         return (counts(told) or {}) | {name: n for name, n in _own(others).items() if n}
     if isinstance(told.get("usage"), dict) and _is_theirs(told["usage"]):
@@ -107,6 +107,11 @@ def _refuse(path: str, count: Any, most: int) -> None:
 
 def _is_whole(count: Any) -> bool:
     return type(count) is int
+
+
+def _whole(count: Any) -> Any:
+    """Return a vendor's count as an integer: Cohere's client has 217.0."""
+    return int(count) if type(count) is float and count.is_integer() else count
 
 
 def _plain(given: Any) -> Any:
@@ -186,7 +191,8 @@ def _take(found: dict[str, int], name: str, given: Any) -> None:
 
 
 def _count(given: Any) -> int | None:
-    return given if _is_whole(given) and 0 <= given <= _MOST else None
+    count = _whole(given)
+    return count if _is_whole(count) and 0 <= count <= _MOST else None
 
 
 def added(one: dict[str, int] | None, other: dict[str, int] | None) -> dict[str, int] | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import Context
 from typing import Any
@@ -290,7 +289,6 @@ def _carry() -> None:
     """
     with _carrying.lock:
         start: Any = threading.Thread.start
-        submit: Any = ThreadPoolExecutor.submit
         if getattr(start, "carries_turns", False):
             return
 
@@ -300,19 +298,29 @@ def _carry() -> None:
                 thread.run = _inside(here.get(), thread.run)  # type: ignore[method-assign]
             start(thread)
 
-        @functools.wraps(submit)
-        def submit_inside(
-            pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
-        ) -> Any:
-            if running_turn() is None:
-                return submit(pool, fn, *args, **kwargs)
-            # The pool's own threads serve other turns later: they are started outside this one.
-            work = functools.partial(submit, pool, _inside(here.get(), fn), *args, **kwargs)
-            return Context().run(work)
-
         start_inside.carries_turns = True  # type: ignore[attr-defined]
         setattr(threading.Thread, "start", start_inside)  # noqa: B010 - mypy takes no assignment
-        setattr(ThreadPoolExecutor, "submit", submit_inside)  # noqa: B010
+        _carry_into_pools()
+
+
+def _carry_into_pools() -> None:
+    try:
+        from concurrent.futures import ThreadPoolExecutor
+    except RuntimeError:
+        return  # The main thread has returned, and nobody can have loaded it before: so there are no pools.
+    submit: Any = ThreadPoolExecutor.submit
+
+    @functools.wraps(submit)
+    def submit_inside(
+        pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        if running_turn() is None:
+            return submit(pool, fn, *args, **kwargs)
+        # The pool's own threads serve other turns later: they are started outside this one.
+        work = functools.partial(submit, pool, _inside(here.get(), fn), *args, **kwargs)
+        return Context().run(work)
+
+    setattr(ThreadPoolExecutor, "submit", submit_inside)  # noqa: B010 - mypy takes no assignment
 
 
 def _inside(around: Here | None, fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -186,7 +186,10 @@ def result_of(awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
         if _is_over(loop) and given.cancel():
             _drop(awaitable)
             raise LoopEnded(begun=False)
-        if loop.is_closed() or not threading.main_thread().is_alive():
+        ended = (
+            _is_over(loop) and not threading.main_thread().is_alive()
+        )  # Who could go on with it?
+        if loop.is_closed() or ended:
             raise LoopEnded(begun=not _drop(awaitable))
     return given.result()
 

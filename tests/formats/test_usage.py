@@ -96,6 +96,11 @@ class Used:
         (VERCEL, {**OURS, "cache_read_tokens": 4, "reasoning_tokens": 2}),
         ({"promptTokens": 10, "completionTokens": 5}, OURS),
         (COHERE, OURS),
+        ({"tokens": {"input_tokens": 10.0, "output_tokens": 5.0}, "billed_units": None}, OURS),
+        (
+            {"responseTokenCount": 3, "thoughtsTokenCount": 2, "promptTokenCount": 10},
+            {**OURS, "reasoning_tokens": 2},
+        ),
         ({**OPENAI, "cost": 0.01, "is_byok": False}, taken(OPENAI)),
         ({**OURS, "total_tokens": 15}, OURS),
         ({**OURS, "input_token_details": {"cache_read": 3}}, {**OURS, "cache_read_tokens": 3}),
@@ -171,6 +176,8 @@ def test_importers_read_the_same(given):
         ({"prompt_tokens": 10, "calls": -1}, "usage.calls"),
         ({"prompt_tokens": "10"}, "usage.prompt_tokens"),
         ({"prompt_tokens": 10, "output_tokens": 1.5}, "usage.output_tokens"),
+        ({"prompt_tokens": 10, "output_tokens": float("inf")}, "usage.output_tokens"),
+        ({"prompt_tokens": 10.0, "mine": 1, "output_tokens": -1.0}, "usage.output_tokens"),
         (
             {**OPENAI, "prompt_tokens_details": {"cached_tokens": -4}},
             "usage.prompt_tokens_details.cached_tokens",

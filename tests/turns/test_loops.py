@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -180,3 +182,33 @@ def test_a_forks_child_has_its_own_home():
             os.kill(child, 9)
         time.sleep(0.01)
     assert os.waitstatus_to_exitcode(ended[1]) == 0
+
+
+LATE = """
+import asyncio, threading
+import ledger
+
+class Slow:
+    def __init__(self):
+        self.inner = ledger.MemoryStore()
+    async def append(self, conversation, records, *, expect=None):
+        await asyncio.sleep(0.15)
+        return self.inner.append(conversation, records, expect=expect)
+    async def read(self, conversation, after=0):
+        await asyncio.sleep(0.15)
+        return self.inner.read(conversation, after)
+
+def work():
+    threading.main_thread().join()
+    for store in (None, Slow()):
+        print(ledger.open("alex", lambda message: message, store=store)("said"), flush=True)
+
+threading.Thread(target=work).start()
+"""
+
+
+def test_a_thread_goes_on_when_the_main_thread_has_returned():
+    """It may be the first that asks for anything, of any store: the process lives, and so do its loops."""
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["said", "said"], "")
