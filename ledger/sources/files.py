@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -192,7 +193,7 @@ def _there(path: str | os.PathLike[str]) -> Path:
 
 def _files(path: Path, unknown: list[Skipped], now: Clock) -> Iterator[Opened]:
     """Yield the files to look at; what is refused is told in `unknown`."""
-    if not path.is_dir():
+    if not os.path.isdir(path):
         yield from _opened(path, path.name, unknown, Media(), now, known_by_name=True)
         return
     listed = list(_below(path, unknown))
@@ -212,8 +213,15 @@ def _below(folder: Path, unknown: list[Skipped]) -> Iterator[str]:
             names = own.taken_out(folders, names)
         for name in names:
             path = Path(at, name)
-            if path.is_file():
-                yield path.relative_to(folder).as_posix()
+            try:
+                is_file = stat.S_ISREG(os.stat(path).st_mode)
+            except FileNotFoundError:
+                continue  # A link to nothing.
+            except OSError as error:
+                refused(error)
+            else:
+                if is_file:
+                    yield path.relative_to(folder).as_posix()
 
 
 def _opened(

@@ -465,16 +465,17 @@ def test_damage_in_an_export_is_told(tmp_path):
 def test_bad_paths_among_good_ones_cost_nothing_and_are_an_error(store, tmp_path):
     """All that can be imported is, before and after bad paths; the error names each, and has the report."""
     missing, other = tmp_path / "nowhere.json", write(tmp_path, {"what": "else"}, "other.json")
+    long = tmp_path / ("n" * 300)  # No name that a file could have: the system does not even look.
     skipped = write(
         tmp_path, [{"title": "B", "mapping": {"x": {"id": "x", "message": None}}}], "skipped.json"
     )
 
     with pytest.raises(errors.ImportInvalid) as caught:
-        ledger.import_conversations([missing, EXPORT, other, skipped], store=store)
+        ledger.import_conversations([missing, long, EXPORT, other, skipped], store=store)
 
     assert len(store.conversations()) == 2
     error = pickle.loads(pickle.dumps(caught.value))
-    assert error.source == f"{missing}, {other}, {skipped}"
+    assert error.source == f"{missing}, {long}, {other}, {skipped}"
     for line in (f"{missing}: there is no such file or folder", f"{other}: nothing", "'B': it has"):
         assert line in error.message()
     assert error.report.conversations == 2
