@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Protocol, TypeVar
@@ -57,18 +58,22 @@ class InMemory:
         self._lock = threading.Lock()
         self._process = 0
         self._index: SQLiteIndex | None = None
+        self._close: Callable[[], object] = bool
 
     def ask(self, work: Callable[[Index], T]) -> T:
         """Do something with the index."""
         with self._alone():
             if self._index is None:
-                self._index = SQLiteIndex(_memory())
+                memory = _memory()
+                self._index = SQLiteIndex(memory)
+                self._close = weakref.finalize(self, memory.close)
             return work(self._index)
 
     def rebuild(self) -> None:
         """Forget all that is in the index."""
         with self._alone():
             self._index = None
+            self._close()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -173,7 +173,7 @@ def test_other_values_do_not_look_like_it(sample):
 
 def test_a_message_without_a_bottom_costs_its_line_alone():
     """What is nested deeper than can be named is skipped; the other lines are read."""
-    deep = b'{"messages": [{"role": "user", "content": ' + b"[" * 5000 + b"]" * 5000 + b"}]}"
+    deep = b'{"messages": [{"role": "user", "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}]}"
     data = b"\n".join(
         [json.dumps(line("a", "b")).encode(), deep, json.dumps(line("c", "d")).encode()]
     )

@@ -383,7 +383,7 @@ DAMAGED = {
     "lone surrogate": b'"\\ud800"',
     "1e400": b"1e400",
     "cut": b'{"a":',
-    "nested too deep": b"[" * 5000 + b"]" * 5000,
+    "nested too deep": b"[" * 100_000 + b"]" * 100_000,
 }
 
 
