@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ledger.records import kinds
-from ledger.views import context, steps
-from ledger.views.nodes import Node, Tree, model_of
+from ledger.views import context, exchange, steps
+from ledger.views.nodes import Node, Tree, model_of, payload, reads
 from ledger.views.ratings import Rating
 from ledger.views.ratings import labels as labels_of
 from ledger.views.ratings import ratings as ratings_of
@@ -19,7 +19,7 @@ from ledger.views.ratings import ratings as ratings_of
 Row = dict[str, Any]
 KEYS = (
     *("conversation", "group", "turn", "parent", "state", "inputs", "outputs", "rating", "ratings"),
-    *("earlier", "model", "labels", "program", "version", "helpers"),
+    *("earlier", "model", "labels", "program", "version", "helpers", "made_by", "reads"),
 )
 """What a row has, in its order."""
 
@@ -44,6 +44,13 @@ def rows(tree: Tree, conversation: str, group: str) -> Iterator[Row]:
 
 def _row(tree: Tree, node: Node, given: list[Rating]) -> Row:
     program = tree.programs.get(node.program)
+    name = program.name if program is not None else None
+    version: str | None = node.program
+    made_by = _object(payload(node.record, "made_by"))
+    if (
+        made_by is not None
+    ):  # How good a merge is says how good what made it is, and not the turn's program.
+        name, version = (_text(made_by.get(key)) for key in ("name", "version"))
     return {
         "turn": node.id,
         "parent": node.parent,
@@ -55,10 +62,31 @@ def _row(tree: Tree, node: Node, given: list[Rating]) -> Row:
         "earlier": context.rows(tree, node.id),
         "model": model_of(node),
         "labels": labels_of(tree, node.id),
-        "program": program.name if program is not None else None,
-        "version": node.program,
+        "program": name,
+        "version": version,
         "helpers": [_helper(call) for call in steps.standing(node, max(1, node.attempt))],
+        "made_by": made_by,
+        "reads": [_answer(tree, tree.node(turn)) for turn in reads(tree, node)],
     }
+
+
+def _answer(tree: Tree, node: Node) -> Row:
+    """Return a turn that a merge reads, as its program was given it; one that was forgotten says nothing."""
+    return {
+        "turn": node.id,
+        "model": model_of(node),
+        "inputs": node.inputs(),
+        "outputs": node.outputs(),
+        "result": exchange.result(tree, node),
+    }
+
+
+def _object(value: Any) -> Row | None:
+    return value if isinstance(value, dict) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _helper(call: kinds.Call) -> Row:

@@ -268,3 +268,34 @@ def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
 
     with pytest.raises(ModuleNotFoundError, match=r"turn-ledger\[parquet\]"):
         ledger.write_parquet([], tmp_path / "rows.parquet")
+
+
+def test_a_merge_is_a_row_of_what_made_it(store):
+    """Its program is the function that merged, beside the answers that it read; the turn's program has no such row."""
+
+    def combine(answers):
+        return answers[0]["result"]
+
+    chat = ledger.open("a", solve, store=store)
+    one, two = chat.tries("why", settings=[{"lm": "x"}, {"lm": "y"}])
+    merged = chat.merge([one, two], combine)
+    merged.rate(1)
+    one.rate(0)
+
+    (row,) = ledger.rated(store, program="combine")
+
+    assert [one.id] == [row["turn"] for row in ledger.rated(store, program="solve")]
+    assert (merged.id, merged.made_by) == (row["turn"], row["made_by"])
+    assert [row] == list(ledger.rated(store, program=merged.made_by["version"]))
+    assert ({"problem": "why"}, {"result": "WHY"}) == (row["inputs"], row["outputs"])
+    assert ["x", "y"] == [read["model"] for read in row["reads"]]
+    assert row["reads"][0] == {
+        "turn": one.id,
+        "model": "x",
+        "inputs": {"problem": "why"},
+        "outputs": {"result": "WHY"},
+        "result": "WHY",
+    }
+    (other,) = ledger.rated(store, program="solve")
+    assert (None, []) == (other["made_by"], other["reads"])
+    json.dumps(row)
