@@ -16,7 +16,6 @@ from typing import Any, cast
 from ledger import collector
 from ledger.errors import counted
 from ledger.maker import Maker, Sending
-from ledger.records import kinds
 from ledger.records.kinds import NewRecord
 from ledger.stream import Stream
 from ledger.syncing import Moved, Synced, Syncer, wish_of
@@ -31,7 +30,7 @@ from ledger.turns import (
     stopping,
     telling,
 )
-from ledger.turns.attachments import Attachment, lowered
+from ledger.turns.attachments import Attachment
 from ledger.turns.log import Log
 from ledger.turns.receipts import Receipt
 from ledger.turns.resuming import Crew, Resumed, Resumption
@@ -249,14 +248,38 @@ class Conversation:
         the stream follows the turn that was sent first, and leaving it stops nothing.
         """
         sending = self._maker.prepare(args, kwargs, request_id)
+        return carrying.through([sending], lambda: self._streamed(sending))
 
-        def begun() -> Stream:
-            self._begin(sending)
-            return Stream(self._turn(sending.start.made), sending.run)
+    def regenerate(
+        self, turn: TurnLike, /, *args: Any, request_id: str | None = None, **kwargs: Any
+    ) -> Turn:
+        """Ask again what a turn was asked, beside it, and return the new turn; what was there stays.
 
-        return carrying.through([sending], begun)
+        The same inputs and the same user side (`messages`) at the same parent; the settings are this view's, as for
+        any send. This view then goes on from the new turn. The old one may still run.
+        Args: turn: any turn, however it ended. The rest as for `send`: an input that is given replaces the turn's (an
+        edit), in its messages too; messages: another user side; None: the inputs alone.
+        Raises: as `send`. TypeError: a text that is given stands nowhere in the messages that the turn was sent
+        with. turn-unknown. turn-state: it was forgotten.
+        """
+        sending = self._maker.again(turn, args, kwargs, request_id)
+        carrying.through([sending], lambda: self._answer(sending))
+        return self._turn(sending.start.made)
 
-    def tries(self, *args: Any, settings: Sequence[Mapping[str, Any]], **kwargs: Any) -> list[Turn]:
+    def regenerate_stream(
+        self, turn: TurnLike, /, *args: Any, request_id: str | None = None, **kwargs: Any
+    ) -> Stream:
+        """Ask again what a turn was asked, as `regenerate`, and give the answer in pieces, as `stream`."""
+        sending = self._maker.again(turn, args, kwargs, request_id)
+        return carrying.through([sending], lambda: self._streamed(sending))
+
+    def tries(
+        self,
+        *args: Any,
+        settings: Sequence[Mapping[str, Any]],
+        request_id: str | None = None,
+        **kwargs: Any,
+    ) -> list[Turn]:
         """Ask the same once per settings, side by side: turns that share their parent.
 
             chat.tries("Why is 1/3 bigger than 1/4?", settings=[{"lm": "a"}, {"lm": "b"}])
@@ -265,14 +288,14 @@ class Conversation:
         where it was, so that the next send, or a merge of these, continues from there.
         Args: settings: of each turn, over the conversation's own; what the program finds in
         `current().settings`. The rest goes to the program (its own parameter `settings`, if it has one,
-        by its place).
+        by its place). request_id: the turns are made under `<request_id>#1`, `#2`, ...; asked again, they are the same.
         Returns: the turns, ended, in the order of `settings`.
         Raises: as `send`, before any program runs.
         """
         if not settings:
             return []
         under = Siblings()
-        sendings = self._maker.tries(args, kwargs, settings, under)
+        sendings = self._maker.tries(args, kwargs, settings, under, request_id)
 
         def all_of_them() -> None:
             for sending in sendings:
@@ -281,9 +304,11 @@ class Conversation:
             for sending in sendings:
                 if sending.run is not None:
                     sending.run.wait()
+                else:
+                    self._turn(sending.start.made).wait()
 
         carrying.through(sendings, all_of_them)
-        return [self._turn(sending.start.turn) for sending in sendings]
+        return [self._turn(sending.start.made) for sending in sendings]
 
     def stop(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> None:
         """Stop a turn, wherever it runs: within a second it ends `stopped`, its caller gets Cancelled.
@@ -317,6 +342,7 @@ class Conversation:
         usage: Any = None,
         saw: Iterable[TurnLike] | None = None,
         messages: list[dict[str, Any]] | None = None,
+        request_id: str | None = None,
     ) -> Turn:
         """Record a turn that was made elsewhere; it is done at once.
 
@@ -325,11 +351,12 @@ class Conversation:
         out: where this view continues. usage: token counts by name, whole numbers, or the usage of a
         provider's reply, as its client gives it or as data. saw: the turns it was shown; None: those
         this view's context shows there. messages: the whole exchange in the neutral form: the user
-        side first, then all that came after.
-        Raises: turn-state: the parent is not done. record-invalid, conversation-busy, store errors.
+        side first, then all that came after. request_id: as for `send`.
+        Raises: turn-state: the parent is not done. record-invalid, conversation-busy, request-mismatch, store errors.
         """
+        how: dict[str, Any] = {"parent": parent, "model": model, "usage": usage, "saw": saw}
         making = self._maker.recording(
-            inputs, outputs, parent=parent, model=model, usage=usage, saw=saw, messages=messages
+            inputs, outputs, messages=messages, request_id=request_id, **how
         )
         return self._make(making)
 
@@ -372,23 +399,36 @@ class Conversation:
         by: Callable[..., Any],
         *,
         onto: TurnLike | EllipsisType | None = ...,
+        request_id: str | None = None,
         **inputs: Any,
     ) -> Turn:
         """Make one turn from the answers of several; this view then continues from it.
 
-        `by` runs first; then the turn and its answer are recorded in one append.
-        Args: turns: what is merged; each must be done. by: a callable given the answers (see
+        Turns that still run are waited for. Then `by` runs, which may be async; what it notes with
+        `ledger.current().note(...)` is the merge's. Then the turn and its answer are recorded in one append.
+        Args: turns: what is merged; each must be done, or run and end so. by: a callable given the answers (see
         `ledger.merging`), such as `merging.pick(turn)`; `inputs` go to its other parameters by
         name. One named `base` gets the answer of the turn where they part. onto: the turn it lands on;
         left out: the parent the merged turns share, else their nearest common ancestor that is none of
-        them; None: it starts a line of its own.
-        Raises: turn-state, turn-unknown; what `by` raises, and then nothing is recorded.
+        them; None: it starts a line of its own. request_id: asked again, it is the same merge: in this process `by`
+        runs once; of two processes that ask at once, both may run it, and one merge is recorded.
+        Raises: turn-state: one has no answer and will have none. turn-unknown, request-mismatch; what `by` raises. Then
+        nothing is recorded.
         """
-        merge = self._maker.merging(turns, by, onto, inputs)
-        value = merge.by(**merge.arguments)
-        if inspect.isawaitable(value):
-            value = loops.result_of(value, loops.background())
-        return self._make(merge.making(value))
+        self._view.refuse_nested()
+        merging = self._maker.merging(turns, by, onto, inputs, request_id)
+        with merging.waiting() as free:
+            if free is not None:
+                free.result()
+            while not merging.is_ready():
+                self._log.wait(WAIT_S)
+            if merging.making.repeats is None:
+                with merging.at_work():
+                    value = merging.by(**merging.arguments)
+                    if inspect.isawaitable(value):
+                        value = loops.result_of(value, loops.background())
+                merging.making.give(value)
+            return self._make(merging.making)
 
     def resume_all(self, *, at_once: int = 32) -> Resumed[Turn]:
         """Go on with every turn that was interrupted, or that waited and has its answers.
@@ -420,11 +460,7 @@ class Conversation:
 
     def set_title(self, text: str) -> None:
         """Give the conversation a title: one line; the old ones stay in its log. Raises: TypeError, ValueError."""
-        if not isinstance(text, str):
-            raise TypeError(f"a title is text, not {type(text).__name__}")
-        if text and text.splitlines() != [text]:
-            raise ValueError("a title is one line, without line breaks")
-        self._log.add(commands.entry(commands.OWN, commands.TITLE, text, now=self._world.now()))
+        annotating.entitle(self._log, self._view, text)
 
     @property
     def labels(self) -> list[str]:
@@ -444,18 +480,7 @@ class Conversation:
 
     def entries(self, plugin: str, kind: str) -> list[dict[str, Any]]:
         """Return what a plugin kept on this view's branch, oldest first: `seq`, `at`, `turn`, `data`."""
-        history = self._log.read()
-        at = self._view.cursor.resolve(history)
-        return [
-            {
-                "seq": entry.seq,
-                "at": entry.at,
-                "turn": entry.turn,
-                "data": self._log.raised(kinds.payload(entry.data, entry.seq)),
-            }
-            for entry in history.entries(plugin, kind, at)
-            if at is not None or entry.turn is None
-        ]
+        return annotating.entries(self._log, self._view, plugin, kind)
 
     def keep_entry(
         self, plugin: str, kind: str, data: Any, *, turn: TurnLike | None = None
@@ -465,10 +490,7 @@ class Conversation:
         Args: plugin, kind: whose it is and what. data: any value that can be kept exactly. turn: it
         belongs to the branches through this turn; None: to every branch.
         """
-        given: list[Attachment] = []
-        kept = lowered(data, "data", given)
-        at = None if turn is None else self._view.find(self._log.read(), turn)
-        self._log.add(commands.entry(plugin, kind, kept, now=self._world.now(), turn=at), given)
+        annotating.keep(self._log, self._view, plugin, kind, data, turn)
 
     # -- attachments
 
@@ -531,12 +553,20 @@ class Conversation:
         turn.wait()
         return outcome_of(turn)
 
+    def _streamed(self, sending: Sending) -> Stream:
+        self._begin(sending)
+        return Stream(self._turn(sending.start.made), sending.run)
+
     def _make(self, making: Making) -> Turn:
-        """Append a turn in the making once its place is free."""
+        """Append a turn in the making once its place is free; of one that it repeats, raise why it has no answer."""
         self._view.refuse_nested()
         while (turn := self._maker.step(making)) is None:
             self._until_next(making)
-        return self._turn(turn)
+        made = self._turn(turn)
+        if making.repeats is not None:
+            made.wait()
+            outcome_of(made)
+        return made
 
     def _until_next(self, making: Making) -> None:
         """Wait until it is worth asking again: the log changed, or the summary is made that it wants."""

@@ -6,33 +6,122 @@ awaiting one on its loop; so both make turns by the same steps and cannot drift 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context
 from inspect import BoundArguments
 from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ledger import merging
 from ledger.errors import Cancelled
-from ledger.records import kinds
-from ledger.turn import Turn, TurnBase
-from ledger.turns import commands, content, launching, loops, programs, stopping
+from ledger.turn import Turn
+from ledger.turns import asking, commands, content, launching, loops, programs, stopping, telling
 from ledger.turns.attachments import Attachment
 from ledger.turns.launching import Launch
 from ledger.turns.log import Log
+from ledger.turns.merges import Merge
+from ledger.turns.queueing import Queued
+from ledger.turns.recording import Record
 from ledger.turns.running import Run
 from ledger.turns.summarizing import Summarizing
-from ledger.turns.view import Making, Merge, Record, Siblings, Start, TurnLike, View
+from ledger.turns.telling import Exchange
+from ledger.turns.view import (
+    Making,
+    Siblings,
+    Start,
+    TurnLike,
+    View,
+    check_request_id,
+)
 from ledger.views.place import Cursor
+from ledger.views.states import Dead
 
 
-class Merging(NamedTuple):
-    """A merge that lacks only what the merging program makes of its arguments."""
+class Merging:
+    """A merge on its way: it waits for turns that run, then for its program. Made by `Maker.merging`."""
 
-    by: Callable[..., Any]
-    """The merging program."""
-    arguments: dict[str, Any]
-    making: Callable[[Any], Merge]
+    def __init__(
+        self,
+        maker: Maker,
+        making: Merge,
+        by: Callable[..., Any],
+        onto: TurnLike | EllipsisType | None,
+        inputs: Mapping[str, Any],
+    ) -> None:
+        self.making = making
+        """The turn in the making."""
+        self.by = by
+        """The merging program."""
+        self.arguments: dict[str, Any] = {}
+        """What that is called with."""
+        self._taken = merging.taken(by, inputs)
+        self._maker = maker
+        self._onto = onto
+        self._inputs = inputs
+
+    @contextmanager
+    def waiting(self) -> Iterator[Future[None] | None]:
+        """While it is made: it can be cancelled under its request id, and others under the same id stand behind it.
+
+        Yields: what is done when it is its turn; None: now.
+        """
+        log, request_id = self._maker._log, self.making.request_id
+        if request_id is None:
+            yield None
+            return
+        conversation = log.conversation
+        queued = Queued((id(log.store), conversation, request_id), conversation, wait=True)
+        try:
+            with stopping.waiting(self.making, request_id):
+                yield queued.free
+        finally:
+            queued.end()
+
+    def is_ready(self) -> bool:
+        """Say whether its program can be called, or it repeats another merge; else a merged turn still runs.
+
+        Raises: turn-state: one has no answer, and will have none. turn-stopped: it was cancelled.
+        """
+        log, view, making = self._maker._log, self._maker._view, self.making
+        merged, history = making.merged, log.read()
+        making.repeats = making.repeated(history)
+        if making.repeats is not None:
+            return True
+        dead: Dead = frozenset().union(*(view.dead(history, turn) for turn in merged))
+        history = log.read() if dead else history
+        if commands.mergeable(history, merged, now=view.world.now(), dead=dead) is not None:
+            return False
+        if isinstance(self._onto, EllipsisType):
+            landing = history.landing(merged)
+        else:
+            landing = view.done(history, self._onto, "a merge lands on a turn that is done")
+        program = view.merged_program(history, merged[0])
+        self._maker.check_content(program, self._maker._kept_of(program))
+        making.settle(history, landing, program)
+        answers = [self._answer(turn) for turn in merged]
+        self.arguments = {self._taken.answers: answers, **self._inputs}
+        if self._taken.base:
+            met = history.meeting(merged)
+            self.arguments[merging.BASE] = None if met is None else self._answer(met)
+        return True
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """While its program is."""
+        log = self._maker._log
+        asked = log.history.asked(self.making.merged[0])
+        return self.making.at_work(Exchange(asked=asked, read=telling.reading(log)))
+
+    def _answer(self, turn: str) -> dict[str, Any]:
+        found = Turn(self._maker._log, self._maker._view, turn)
+        return {
+            "turn": found.id,
+            "model": found.model,
+            "inputs": found.inputs,
+            "outputs": found.outputs,
+            "result": found.result,
+        }
 
 
 class Sending:
@@ -91,9 +180,10 @@ class Maker:
         request_id: str | None = None,
         *,
         under: Siblings | None = None,
+        at: Cursor | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Sending:
-        """Return a turn on its way. Raises: TypeError, record-invalid."""
+        """Return a turn on its way. Raises: TypeError, ValueError, record-invalid."""
         given: list[Attachment] = []
         said, kwargs = self._view.take_messages(kwargs, given)
         bound, inputs, own = self._view.bind(args, kwargs, given)
@@ -110,8 +200,23 @@ class Maker:
             request_id=request_id,
             messages=said,
             under=under,
+            at=at,
         )
         return Sending(self, start, bound)
+
+    def again(
+        self,
+        turn: TurnLike,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        request_id: str | None,
+    ) -> Sending:
+        """Return a turn on its way that asks what another one asked, beside it. Raises: as `asking.again`."""
+        history = self._log.read()
+        node = history.node(self._view.find(history, turn))
+        asked = asking.again(self._view, node, args, kwargs, self._log.raised)
+        at = Cursor.start() if node.parent is None else Cursor.exactly(node.parent)
+        return self.prepare((), asked, request_id, at=at)
 
     def tries(
         self,
@@ -119,14 +224,17 @@ class Maker:
         kwargs: Mapping[str, Any],
         settings: Sequence[Mapping[str, Any]],
         under: Siblings,
+        request_id: str | None,
     ) -> list[Sending]:
         """Return the turns of `tries` on their way: the same inputs, other settings."""
+        check_request_id(request_id)
         made = []
-        for each in settings:
+        for number, each in enumerate(settings, 1):
             if not isinstance(each, Mapping):
                 raise TypeError(f"settings are given by name, not as {type(each).__name__}")
             self._view.check_settings(each)
-            made.append(self.prepare(args, kwargs, under=under, settings=each))
+            own = None if request_id is None else f"{request_id}#{number}"
+            made.append(self.prepare(args, kwargs, own, under=under, settings=each))
         return made
 
     def stay(self, under: Siblings) -> None:
@@ -158,42 +266,16 @@ class Maker:
         by: Callable[..., Any],
         onto: TurnLike | EllipsisType | None,
         inputs: Mapping[str, Any],
+        request_id: str | None,
     ) -> Merging:
-        """Return a merge that lacks only what `by` makes of its arguments."""
+        """Return a merge on its way. Raises: turn-unknown; TypeError, ValueError: `turns` or `by` cannot be."""
         if isinstance(turns, str) or not isinstance(turns, Iterable):
             raise TypeError(f"merge takes a list of turns, as [3, 5]; not {turns!r}")
         view, history = self._view, self._log.read()
         merged = [view.find(history, turn) for turn in turns]
-        commands.mergeable(history, merged)
         by = merging.in_conversation(by, lambda turn: view.find(history, turn))
-        if isinstance(onto, EllipsisType):
-            landing = history.landing(merged)
-        else:
-            landing = view.done(history, onto, "a merge lands on a turn that is done")
-        answers = [_answer(Turn(self._log, view, view.find(history, turn))) for turn in merged]
-        record = history.node(merged[0]).record
-        sent = kinds.mapping(record.inputs, record.seq, f"turn {merged[0]}")
-        program = view.merged_program(history, merged[0])
-        self.check_content(program, self._kept_of(program))
-
-        def making(value: Any) -> Merge:
-            given: list[Attachment] = []
-            return Merge(
-                view,
-                merged,
-                view.merged_outputs(program, value, given),
-                given=given,
-                inputs=sent,
-                landing=landing,
-                program=program,
-                made_by=merging.made_by(by),
-            )
-
-        def base() -> dict[str, Any] | None:
-            at = history.meeting(merged)
-            return None if at is None else _answer(Turn(self._log, view, at))
-
-        return Merging(by, merging.arguments(by, answers, inputs, base), making)
+        making = Merge(view, merged, merging.made_by(by), request_id)
+        return Merging(self, making, by, onto, inputs)
 
     def step(self, making: Making) -> str | None:
         """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""
@@ -250,13 +332,3 @@ def _named(value: Mapping[str, Any] | str, name: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise TypeError(f"values are given by name, or as text, not {type(value).__name__}")
     return dict(value)
-
-
-def _answer(turn: TurnBase) -> dict[str, Any]:
-    return {
-        "turn": turn.id,
-        "model": turn.model,
-        "inputs": turn.inputs,
-        "outputs": turn.outputs,
-        "result": turn.result,
-    }

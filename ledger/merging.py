@@ -4,14 +4,18 @@
 id), `model`, `inputs`, `outputs` and `result`. What it returns is the merged answer. If it has a second
 parameter without a value, named `base`, that is given such a dict of the merge base: the nearest turn that is on
 the branches of all merged turns, one of them where the others follow it; None where there is none.
+
+It may be async, and it may ask a model: what it notes with `ledger.current().note(...)` (the model, its usage, its
+messages) is recorded with the merge. `ledger.current()` has the conversation's `settings` too, and in `messages()`
+what was asked; it is shown no earlier turns, and keeps no steps (`reply`, `tool`).
 """
 
 from __future__ import annotations
 
 import inspect
 import unicodedata
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
 
 from ledger.records import canonical
 from ledger.turns import programs
@@ -25,7 +29,7 @@ BASE = "base"
 
 
 class pick:
-    """Keep the answer of one of the merged turns, every output of it.
+    """Keep the answer of one of the merged turns, every output of it, and the model that gave it.
 
     Args: turn: a Turn, its id or a part of it, or its ordinal. Called by yourself it knows a Turn or a whole id alone:
     only a conversation knows of the others.
@@ -45,7 +49,7 @@ class pick:
         named = getattr(self.turn, "id", self.turn)
         for answer in answers:
             if answer["turn"] == named:
-                return Outputs(answer["outputs"])
+                return Outputs(answer["outputs"], answer["model"])
         raise ValueError(f"pick: turn {named} is not among the merged turns")
 
 
@@ -94,7 +98,7 @@ class majority:
                 f"majority: {1 + len(others)} answers have {votes} each: {groups}; pick one, merge more turns, "
                 "compare one output alone (field), or take the first of them (ties='first')"
             )
-        return Outputs(first[0]["outputs"])
+        return Outputs(first[0]["outputs"], first[0]["model"])
 
     def _compared(self, answer: dict[str, Any]) -> Any:
         outputs = answer["outputs"]
@@ -180,17 +184,21 @@ def in_conversation(by: Callable[..., Any], find: Callable[[Any], str]) -> Calla
     return pick(find(by.turn)) if isinstance(by, pick) else by
 
 
-def arguments(
-    by: Callable[..., Any],
-    answers: list[dict[str, Any]],
-    inputs: Mapping[str, Any],
-    base: Callable[[], dict[str, Any] | None],
-) -> dict[str, Any]:
-    """Return the keyword arguments of a merging program: the answers go to its one free parameter.
+class Taken(NamedTuple):
+    """What a merging program takes, beside the inputs that it is given by name."""
+
+    answers: str
+    """The parameter that takes the answers."""
+    base: bool
+    """Whether it takes the merge base's as well."""
+
+
+def taken(by: Callable[..., Any], inputs: Iterable[str]) -> Taken:
+    """Return what a merging program takes: the answers go to its one free parameter.
 
     A second one that is free and named `base` gets the merge base's answer.
     Raises: TypeError: it is not callable, lacks a parameter, or leaves none or several free; it makes merging
-    programs, and is none.
+    programs, and is none; it says its answer in pieces.
     """
     if inspect.isclass(by) and any("__call__" in vars(each) for each in by.__mro__):
         raise TypeError(f"{by.__name__} is called first, and gives what merges: {by.__name__}(...)")
@@ -200,16 +208,16 @@ def arguments(
     except ValueError:
         name = programs.name_of(by)
         raise TypeError(f"{name} does not say what it takes; wrap it in a function") from None
-    unknown = next((name for name in inputs if name not in parameters), None)
+    named = list(inputs)
+    unknown = next((name for name in named if name not in parameters), None)
     if unknown is not None:
         raise TypeError(f"{programs.name_of(by)} has no parameter {unknown!r}")
-    free = [p.name for p in parameters.values() if p.name not in inputs and p.default is p.empty]
-    beside = {}
-    if len(free) == 2 and BASE in free:
+    free = [p.name for p in parameters.values() if p.name not in named and p.default is p.empty]
+    base = len(free) == 2 and BASE in free
+    if base:
         free.remove(BASE)
-        beside = {BASE: base()}
     if len(free) != 1:
         raise TypeError(
             f"{programs.name_of(by)} must have one parameter left for the answers, not {len(free)}"
         )
-    return {free[0]: answers, **beside, **inputs}
+    return Taken(free[0], base)

@@ -28,7 +28,8 @@ from ledger.records.messages import Message, has_rounds
 from ledger.turns import commands, telling
 from ledger.turns.attachments import Attachment
 from ledger.turns.log import Log
-from ledger.turns.view import Record, TurnLike, View
+from ledger.turns.recording import Record
+from ledger.turns.view import TurnLike, View
 from ledger.views import History, all_turns, exchange, transcript
 from ledger.views.nodes import INSTRUCTIONS, LEFT
 from ledger.views.place import Cursor, nearest_done

@@ -67,6 +67,14 @@ class TurnBase:
         return [self._other(child) for child in self._history.children(self._id)]
 
     @property
+    def siblings(self) -> list[Self]:
+        """The turns that continue what it continues, itself among them, in log order: the first is 1 of n.
+
+        Of the first of a line: all that are one; to know them the whole log is read.
+        """
+        return [self._other(turn) for turn in self._history.siblings(self._id)]
+
+    @property
     def request_id(self) -> str | None:
         """The request id it was sent with."""
         return self._node.record.request_id

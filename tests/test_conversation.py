@@ -844,12 +844,12 @@ def test_a_merge_of_nothing_or_of_one_turn_twice_is_refused(chat, turns):
 
 
 def test_a_merging_program_that_does_not_return_is_refused(chat):
-    """An async merging program is refused before it is called."""
+    """A merging program that says its answer in pieces is refused before it is called, and what cannot be called."""
 
-    async def combine(answers):
-        return answers
+    def combine(answers):
+        yield "x"
 
-    with pytest.raises(TypeError, match="combine is an async function"):
+    with pytest.raises(TypeError, match="combine is a generator"):
         chat.merge([2, 3], combine)
     with pytest.raises(TypeError, match="callable"):
         chat.merge([2, 3], "not a program")
@@ -899,7 +899,7 @@ def test_the_tree_shows_every_turn_once(chat):
         "1  one → 1",
         "├─ 2  two → 2  (a)",
         "├─ 3  two again → 2b  (b)",
-        "4  two → 2b  merges 2, 3 ◂ head",
+        "4  two → 2b  merges 2, 3  (b) ◂ head",
     ]
 
 

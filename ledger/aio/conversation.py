@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from types import EllipsisType
 from typing import Any, Self, TypeVar
@@ -16,7 +16,7 @@ from ledger.aio.waiting import awaited_first, begin, changed, do, result
 from ledger.maker import Sending
 from ledger.syncing import Moved, Synced, wish_of
 from ledger.turn import TurnBase, outcome_of
-from ledger.turns import loops, resuming, stopping
+from ledger.turns import callables, loops, resuming, stopping
 from ledger.turns.attachments import Attachment
 from ledger.turns.loops import in_the_end, over
 from ledger.turns.pool import in_pool
@@ -165,14 +165,36 @@ class Conversation:
         """
         sending = self._maker.prepare(args, kwargs, request_id)
 
-        async def begun() -> tuple[Turn, Run | None]:
-            await self._begin(sending)
-            return self._turn(sending.start.made), sending.run
+        async def prepared() -> Sending:
+            return sending
 
-        return Stream(begun)
+        return self._streamed(prepared)
+
+    async def regenerate(
+        self, turn: TurnLike, /, *args: Any, request_id: str | None = None, **kwargs: Any
+    ) -> Turn:
+        """Ask again what a turn was asked, beside it, and return the new turn. Cancelled, that ends `stopped`.
+
+        Args, Raises: as `ledger.Conversation.regenerate`.
+        """
+        sending = await self._do(lambda: self._maker.again(turn, args, kwargs, request_id))
+        await self._answer(sending)
+        return self._turn(sending.start.made)
+
+    def regenerate_stream(
+        self, turn: TurnLike, /, *args: Any, request_id: str | None = None, **kwargs: Any
+    ) -> Stream:
+        """Ask again what a turn was asked, as `regenerate`, and give the answer in pieces, as `stream`."""
+        return self._streamed(
+            lambda: self._do(lambda: self._maker.again(turn, args, kwargs, request_id))
+        )
 
     async def tries(
-        self, *args: Any, settings: Sequence[Mapping[str, Any]], **kwargs: Any
+        self,
+        *args: Any,
+        settings: Sequence[Mapping[str, Any]],
+        request_id: str | None = None,
+        **kwargs: Any,
     ) -> list[Turn]:
         """Ask the same once per settings, side by side: turns that share their parent.
 
@@ -181,7 +203,7 @@ class Conversation:
         if not settings:
             return []
         under = Siblings()
-        sendings = self._maker.tries(args, kwargs, settings, under)
+        sendings = self._maker.tries(args, kwargs, settings, under, request_id)
         runs: list[Run] = []
         try:
             for sending in sendings:
@@ -196,7 +218,11 @@ class Conversation:
             for run in runs:
                 await in_the_end(run.outcome)
             raise
-        return [self._turn(sending.start.turn) for sending in sendings]
+        turns = [self._turn(sending.start.made) for sending in sendings]
+        for turn in turns:
+            if not turn.is_over:  # One that was sent before under its request id.
+                await turn.wait()
+        return turns
 
     async def record(
         self,
@@ -208,13 +234,15 @@ class Conversation:
         usage: Any = None,
         saw: Iterable[TurnLike] | None = None,
         messages: list[dict[str, Any]] | None = None,
+        request_id: str | None = None,
     ) -> Turn:
         """Record a turn that was made elsewhere; it is done at once.
 
         Args, Raises: as `ledger.Conversation.record`.
         """
+        how: dict[str, Any] = {"parent": parent, "model": model, "usage": usage, "saw": saw}
         making = self._maker.recording(
-            inputs, outputs, parent=parent, model=model, usage=usage, saw=saw, messages=messages
+            inputs, outputs, messages=messages, request_id=request_id, **how
         )
         return await self._make(making)
 
@@ -243,20 +271,26 @@ class Conversation:
         by: Callable[..., Any],
         *,
         onto: TurnLike | EllipsisType | None = ...,
+        request_id: str | None = None,
         **inputs: Any,
     ) -> Turn:
         """Make one turn from the answers of several; this view then continues from it.
 
-        `by` may be async; else it runs in a thread.
+        `by` may be async; else it runs in a thread. Cancelled before it is over, nothing is recorded.
         Args, Raises: as `ledger.Conversation.merge`.
         """
-        merge = await self._do(lambda: self._maker.merging(turns, by, onto, inputs))
-        if inspect.iscoroutinefunction(merge.by):
-            value = await merge.by(**merge.arguments)
-        else:
-            value = await asyncio.to_thread(merge.by, **merge.arguments)
-            value = await value if inspect.isawaitable(value) else value
-        return await self._make(merge.making(value))
+        self._view.refuse_nested()
+        merging = await self._do(lambda: self._maker.merging(turns, by, onto, inputs, request_id))
+        with merging.waiting() as free:
+            if free is not None:
+                await over(free)
+            while not await self._do(merging.is_ready):
+                await self._changed(blocking.WAIT_S)
+            if merging.making.repeats is None:
+                with merging.at_work():
+                    value = await called(merging.by, **merging.arguments)
+                await self._do(lambda: merging.making.give(value))
+            return await self._make(merging.making)
 
     async def stop(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> None:
         """Stop a turn, wherever it runs: within a second it ends `stopped`, its caller gets Cancelled.
@@ -338,11 +372,23 @@ class Conversation:
             while not await begin(sending, self._log, context):
                 await self._until_next(sending.start)
 
+    def _streamed(self, prepare: Callable[[], Awaitable[Sending]]) -> Stream:
+        async def begun() -> tuple[Turn, Run | None]:
+            sending = await prepare()
+            await self._begin(sending)
+            return self._turn(sending.start.made), sending.run
+
+        return Stream(begun)
+
     async def _make(self, making: Making) -> Turn:
         self._view.refuse_nested()
         while (turn := await self._do(lambda: self._maker.step(making))) is None:
             await self._until_next(making)
-        return self._turn(turn)
+        made = self._turn(turn)
+        if making.repeats is not None:
+            await made.wait()
+            outcome_of(made)
+        return made
 
     async def _until_next(self, making: Making) -> None:
         """Wait until it is worth asking again: the log changed, or the summary is made that it wants."""
@@ -351,11 +397,7 @@ class Conversation:
             return
         summarizing = await self._do(lambda: self._maker.summarizing(making))
         with summarizing.making():
-            if inspect.iscoroutinefunction(summarizing.by):
-                text = await summarizing.by(*summarizing.arguments)
-            else:
-                text = await asyncio.to_thread(summarizing.by, *summarizing.arguments)
-                text = await text if inspect.isawaitable(text) else text
+            text = await called(summarizing.by, *summarizing.arguments)
         await self._do(lambda: summarizing.keep(text))
 
     async def _changed(self, timeout_s: float) -> None:
@@ -382,6 +424,15 @@ class Conversation:
 
     def __repr__(self) -> str:
         return f"<aio.Conversation {self.id}>"
+
+
+async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function of a caller's: on the loop if it is async, else in a thread. Returns: what it gives."""
+    if callables.kind_of(function) == "async":
+        value = function(*args, **kwargs)
+    else:
+        value = await asyncio.to_thread(function, *args, **kwargs)
+    return await value if inspect.isawaitable(value) else value
 
 
 async def finish(resumptions: list[Resumption], at_once: int) -> Crew:

@@ -1,4 +1,5 @@
-"""People and programs rate turns and label them: one entry each, whatever the log holds by then.
+"""What is kept beside the turns. People and programs rate turns and label them: one entry each, whatever the log
+holds by then.
 
 Who rates loses to nobody, so nothing is asked but what the turn is: one that was taken out has nothing left to
 be rated, and an entry at it would keep something of what was to be forgotten.
@@ -9,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from ledger.errors import TurnState
+from ledger.records import kinds
 from ledger.turns import commands
+from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.log import Log
-from ledger.turns.view import View
+from ledger.turns.view import TurnLike, View
 from ledger.views import History, ratings
 from ledger.views.nodes import LABEL, RATING
 
@@ -35,6 +38,39 @@ def label(log: Log, view: View, turn: str | None, text: Any, *, on: bool) -> Non
     if on is (log.redacted(text, "label") in history.labels(turn)):
         return
     log.add(commands.entry(*LABEL, data, now=view.world.now(), turn=turn))
+
+
+def entitle(log: Log, view: View, text: Any) -> None:
+    """Record a title. Raises: TypeError, ValueError: it is no line of text."""
+    if not isinstance(text, str):
+        raise TypeError(f"a title is text, not {type(text).__name__}")
+    if text and text.splitlines() != [text]:
+        raise ValueError("a title is one line, without line breaks")
+    log.add(commands.entry(commands.OWN, commands.TITLE, text, now=view.world.now()))
+
+
+def keep(log: Log, view: View, plugin: str, kind: str, data: Any, turn: TurnLike | None) -> None:
+    """Record an entry. Raises: TypeError, record-invalid; turn-unknown."""
+    given: list[Attachment] = []
+    kept = lowered(data, "data", given)
+    at = None if turn is None else view.find(log.read(), turn)
+    log.add(commands.entry(plugin, kind, kept, now=view.world.now(), turn=at), given)
+
+
+def entries(log: Log, view: View, plugin: str, kind: str) -> list[dict[str, Any]]:
+    """Return what a plugin kept on the branch on which a view stands, oldest first."""
+    history = log.read()
+    at = view.cursor.resolve(history)
+    return [
+        {
+            "seq": entry.seq,
+            "at": entry.at,
+            "turn": entry.turn,
+            "data": log.raised(kinds.payload(entry.data, entry.seq)),
+        }
+        for entry in history.entries(plugin, kind, at)
+        if at is not None or entry.turn is None
+    ]
 
 
 def _refuse_erased(history: History, turn: str) -> None:

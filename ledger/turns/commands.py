@@ -106,9 +106,22 @@ def repeated(
     if turn is None or request_id is None:
         return None
     record = history.node(turn).record
-    before = [kinds.mapping(record.inputs), kinds.payload(record.messages)]
-    now = [dict(inputs), messages]
+    before = [kinds.mapping(record.inputs), kinds.payload(record.messages), history.reads(turn)]
+    now = [dict(inputs), messages, []]
     if canonical.canonical(values.identity(before)) != canonical.canonical(values.identity(now)):
+        raise RequestMismatch(turn=turn, request_id=request_id)
+    return turn
+
+
+def merged_as(history: History, request_id: str | None, merged: Sequence[str]) -> str | None:
+    """Return the merge that was made under a request id, or None.
+
+    Raises: request-mismatch: the id has another turn, or a merge of other turns.
+    """
+    turn = history.request(request_id) if request_id is not None else None
+    if turn is None or request_id is None:
+        return None
+    if history.reads(turn) != list(merged):
         raise RequestMismatch(turn=turn, request_id=request_id)
     return turn
 
@@ -398,17 +411,27 @@ def title(history: History) -> str | None:
     return None
 
 
-def mergeable(history: History, turns: Sequence[str]) -> None:
-    """Refuse turns that have no answer to merge.
+def mergeable(
+    history: History, turns: Sequence[str], *, now: datetime, dead: Dead = frozenset()
+) -> str | None:
+    """Refuse turns that have no answer to merge, and will have none.
 
+    Returns: the first of them that still runs; None: all are done.
     Raises: turn-state; ValueError: none, or one twice.
     """
     if not turns:
         raise ValueError("merge needs the turns to merge")
     if len(set(turns)) != len(turns):
         raise ValueError("merge is given the same turn twice")
+    runs = []
     for turn in turns:
-        done_parent(history, turn, "only a turn that is done has an answer to merge")
+        state = history.state(turn, now=now, dead=dead)
+        if state == "running":
+            runs.append(turn)
+        elif state != "done":
+            reason = "only a turn that is done has an answer to merge"
+            raise TurnState(turn=turn, state=state, reason=reason)
+    return runs[0] if runs else None
 
 
 def done_parent(history: History, turn: str, reason: str) -> str:

@@ -98,7 +98,8 @@ class Running:
         read = self.exchange.read
         if loops.running_loop() is None:
             return told(said, format, read=read, **how)
-        return loops.done(in_pool(lambda: told(said, format, read=read, **how), self._steps().lane))
+        lane = None if self.steps is None else self.steps.lane
+        return loops.done(in_pool(lambda: told(said, format, read=read, **how), lane))
 
     def note(
         self,
@@ -236,6 +237,32 @@ class Running:
         self._stopped = True
 
 
+class Unrecorded(Running):
+    """A merge while its program is at work: it has a record once that is over.
+
+    It is shown the answers that are merged and no earlier turns; it keeps no steps. `stopped` is true once it is not
+    wanted any more.
+    """
+
+    def __init__(
+        self,
+        conversation: str,
+        turn: str,
+        settings: Mapping[str, Any],
+        exchange: Exchange,
+        cancelled: Callable[[], bool],
+    ) -> None:
+        super().__init__(conversation, turn, settings, list, exchange=exchange)
+        self.inside = recorded_turn()
+        """The turn in which it is made; None: in none."""
+        self._cancelled = cancelled
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is not wanted any more."""
+        return super().stopped or self._cancelled()
+
+
 def check_model(model: object) -> None:
     """Refuse a model that readers would not find again: it is named by text. Raises: TypeError."""
     if model is not None and not isinstance(model, str):
@@ -260,6 +287,12 @@ def running_turn() -> Running | None:
     return None if around is None or around.running.over else _running(around)
 
 
+def recorded_turn() -> Running | None:
+    """Return the turn that this code runs in, that is recorded and has not ended, or None."""
+    running = running_turn()
+    return running.inside if isinstance(running, Unrecorded) else running
+
+
 def _running(around: Here) -> Running:
     running: Running = around.running
     return running
@@ -269,6 +302,12 @@ def enter(running: Running) -> None:
     """Make a turn the running one for the rest of this context."""
     _carry()
     here.enter(Here(running, running.site))
+
+
+def being(running: Running) -> AbstractContextManager[None]:
+    """Be in a turn for a while."""
+    _carry()
+    return here.being(Here(running, running.site))
 
 
 def within(running: Running) -> AbstractContextManager[None]:

@@ -147,17 +147,32 @@ class Program:
         }
         return bound, written
 
+    def read_inputs(self, inputs: Mapping[str, Any], attached: Bind = as_it_is) -> dict[str, Any]:
+        """Return those of recorded inputs that it takes, by parameter. Args: attached: as for `rebind`."""
+        return {
+            parameter: self._fields.inputs[parameter].read(inputs[name], attached)
+            for parameter, name in self._names.items()
+            if name in inputs
+        }
+
+    def recorded_as(self, parameter: str) -> str:
+        """Return the name that a parameter is recorded under."""
+        return self._names[parameter]
+
+    def positional(self, args: tuple[Any, ...]) -> dict[str, Any]:
+        """Return what is given by its place, by parameter. Raises: TypeError: there are too many."""
+        try:
+            return dict(self.signature.bind_partial(*args).arguments)
+        except TypeError as error:
+            raise TypeError(f"{self.description.name}: {error}") from None
+
     def rebind(self, inputs: Mapping[str, Any], attached: Bind = as_it_is) -> BoundArguments:
         """Return the bound call of recorded inputs, as the types that are declared; defaults for those that lack.
 
         Args: attached: gives a recorded value with its attachments.
         Raises: TypeError: an input without a default is not recorded.
         """
-        given = {
-            parameter: self._fields.inputs[parameter].read(inputs[name], attached)
-            for parameter, name in self._names.items()
-            if name in inputs
-        }
+        given = self.read_inputs(inputs, attached)
         empty = self.signature.bind_partial()
         for name, parameter in self.signature.parameters.items():
             if name in given:
@@ -332,16 +347,17 @@ def _recorded(inputs: tuple[str, ...], outputs: tuple[str, ...], text: bool) -> 
 
 
 def check_returns(function: Callable[..., Any]) -> None:
-    """Refuse a merging program that does not return its answer when it is called. Raises: TypeError."""
+    """Refuse a merging program that says its answer in pieces. Raises: TypeError."""
     if not callable(function):
         raise TypeError(f"a program is a callable, not {type(function).__name__}")
     what = _OTHER_KINDS.get(callables.kind_of(function))
     if what is not None:
-        raise TypeError(f"{name_of(function)} is {what}; a merging program is a plain function")
+        raise TypeError(
+            f"{name_of(function)} is {what}; a merging program returns its answer (it may be async)"
+        )
 
 
 _OTHER_KINDS: dict[str, str] = {
-    "async": "an async function",
     "generator": "a generator",
     "async-generator": "an async generator",
 }

@@ -1,8 +1,8 @@
 """What both faces share of a conversation: where a caller stands, and how its turns are decided.
 
-A `View` reads no log and writes none; it is given histories. `Start` and `Record` are decisions in
-the making: a shell appends what `decide` answers, asks again on a conflict, waits when told which
-turn to wait for.
+A `View` reads no log and writes none; it is given histories. A `Making`, such as
+`Start`, is a decision in the making: a shell appends what `decide` answers, asks again on a conflict, waits when told
+which turn to wait for.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from inspect import BoundArguments
-from types import EllipsisType
 from typing import Any, Protocol, cast
 
 from ledger.errors import Cancelled, Nested, TurnUnknown, counted
-from ledger.formats.usage import taken
 from ledger.records import messages, redacting
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
@@ -48,6 +46,11 @@ class IsTurn(Protocol):
 
 class Outputs(dict[str, Any]):
     """What a merging program returns when it gives every output by name."""
+
+    def __init__(self, outputs: Mapping[str, Any], model: str | None = None) -> None:
+        super().__init__(outputs)
+        self.model = model
+        """The model whose answer it is, where it is one model's."""
 
 
 TurnLike = IsTurn | str | int
@@ -116,13 +119,14 @@ class View:
             return self.judge.state(log, turn)
         return log.read().state(turn, now=self.world.now())
 
-    def place(self, history: History, sends: Sends) -> Place:
-        """Decide where this view's next turn goes."""
-        if self.cursor.kind == "start":
+    def place(self, history: History, sends: Sends, at: Cursor | None = None) -> Place:
+        """Decide where this view's next turn goes. Args: at: where it would stand; None: where it does."""
+        cursor = self.cursor if at is None else at
+        if cursor.kind == "start":
             return Place("parent")
-        at = self.cursor.resolve(history)
-        now, dead = self.world.now(), self.dead(history, at)
-        return history.place(now=now, sends=sends, at=at, dead=dead)
+        stands = cursor.resolve(history)
+        now, dead = self.world.now(), self.dead(history, stands)
+        return history.place(now=now, sends=sends, at=stands, dead=dead)
 
     def claim(self, attempt: int = 1) -> Claim:
         """Return this process's claim on a turn."""
@@ -154,7 +158,13 @@ class View:
         named = getattr(turn, "id", None)
         if not isinstance(named, str):
             raise TypeError(f"a turn is named by a Turn, an id or an ordinal, not {turn!r}")
-        if getattr(turn, "conversation", None) != self.conversation or named not in history:
+        of = getattr(turn, "conversation", None)
+        if of != self.conversation:
+            reason = (
+                f"is a turn of conversation {of}, and what is asked is asked of one conversation"
+            )
+            raise TurnUnknown(conversation=self.conversation, turn=named, reason=reason)
+        if named not in history:
             raise TurnUnknown(conversation=self.conversation, turn=named)
         return named
 
@@ -223,8 +233,7 @@ class View:
         Args: given: takes its attachments. Raises: record-invalid naming the message or part.
         """
         rest = dict(kwargs)
-        own = self.program is not None and self.program.parameter(MESSAGES)
-        if MESSAGES not in rest or own or MESSAGES in self._known_settings():
+        if MESSAGES not in rest or not self.takes_messages:
             return None, rest
         told = rest.pop(MESSAGES)
         if told is None:
@@ -233,6 +242,12 @@ class View:
         said = messages.check_user_side(exchange_of(told, given))
         # With attachments it is a copy already, and they are yet to be kept.
         return (copy.deepcopy(said) if len(given) == before else said), rest
+
+    @property
+    def takes_messages(self) -> bool:
+        """Whether a send may be given its user side: `messages` is no input and no setting."""
+        own = self.program is not None and self.program.parameter(MESSAGES)
+        return not own and MESSAGES not in self._known_settings()
 
     def check_settings(self, names: Iterable[str]) -> None:
         """Refuse settings that a turn cannot be given, as `bind` does. Raises: TypeError."""
@@ -252,7 +267,7 @@ class View:
 
     def refuse_nested(self) -> None:
         """Refuse to make a turn inside a turn: it could wait for itself. Raises: conversation-nested."""
-        outer = current.running_turn()
+        outer = current.recorded_turn()
         if outer is None:
             return
         if outer.remembering is None or self.conversation not in outer.remembering.own:
@@ -294,12 +309,23 @@ class View:
         return programs.recorded(inputs, outputs)
 
 
+def check_request_id(request_id: object) -> None:
+    """Refuse what cannot be a request id. Raises: TypeError, ValueError."""
+    if request_id is not None and not isinstance(request_id, str):
+        raise TypeError(f"request_id is text, not {type(request_id).__name__}")
+    if request_id == "":
+        raise ValueError("request_id is empty; leave it out where a message has none of its own")
+
+
 class Making(ABC):
     """A turn in the making: asked with each newer history until its records are appended."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, request_id: str | None = None) -> None:
+        check_request_id(request_id)
         self.view = view
         self.turn = view.world.turn_id()
+        self.request_id = request_id
+        """The request id that it is made under."""
         self.repeats: str | None = None
         """The turn that was already made for the same request."""
         self.waits_for: str | None = None
@@ -308,6 +334,8 @@ class Making(ABC):
         """The summary to make before asking again."""
         self.cancelled = False
         """Whether it is no longer wanted: nothing is recorded then."""
+        self.at: Cursor | None = None
+        """Where it is made as if the view stood there; None: where the view stands."""
         self.given: list[Attachment] = []
         """The attachments that its records name: the store has them before."""
 
@@ -338,12 +366,26 @@ class Making(ABC):
         parent, self.waits_for = self._parent(history)
         return self._records(history, parent) if self.waits_for is None else []
 
+    @abstractmethod
     def _repeats(self, history: History) -> str | None:
-        return None
+        """Return the turn that its request id already has, or None. Raises: request-mismatch."""
+
+    def _sent_before(
+        self,
+        history: History,
+        inputs: dict[str, Any],
+        said: list[messages.Message] | None,
+    ) -> str | None:
+        """Return the turn that was sent with its request id, these inputs and this user side, or None."""
+        sent: dict[str, Any] = {"inputs": inputs, "messages": said or []}
+        if self.view.redact is not None and self.request_id is not None:
+            sent = redacting.record(sent, self.view.redact)
+        kept = None if said is None else sent["messages"]
+        return commands.repeated(history, self.request_id, sent["inputs"], kept)
 
     def _parent(self, history: History) -> tuple[str | None, str | None]:
         """Return where the turn goes, and the turn to wait for first; or refuse."""
-        place = self.view.place(history, self.view.sends)
+        place = self.view.place(history, self.view.sends, self.at)
         if place.refusal is not None:
             raise place.refusal
         return place.parent, place.waits_for
@@ -375,19 +417,14 @@ class Start(Making):
         request_id: str | None = None,
         messages: list[messages.Message] | None = None,
         under: Siblings | None = None,
+        at: Cursor | None = None,
     ) -> None:
-        super().__init__(view)
+        super().__init__(view, request_id)
         self.given += given
-        if request_id is not None and not isinstance(request_id, str):
-            raise TypeError(f"request_id is text, not {type(request_id).__name__}")
-        if request_id == "":
-            raise ValueError(
-                "request_id is empty; leave it out where a message has none of its own"
-            )
+        self.at = at
         self._program = program.description
         self._inputs = inputs
         self._settings = program.settings_to_record(settings)
-        self._request_id = request_id
         self._messages = messages
         self._under = under
         self.claim = view.claim()
@@ -407,11 +444,6 @@ class Start(Making):
         """Its user side, as messages."""
         said = self._messages
         return said if said is not None else messages.from_inputs(self._inputs)
-
-    @property
-    def request_id(self) -> str | None:
-        """The request id it was sent with."""
-        return self._request_id
 
     @property
     def moves_view(self) -> bool:
@@ -435,11 +467,11 @@ class Start(Making):
         return commands.end(history, self.turn, outcome, self.claim, now=now)
 
     def _repeats(self, history: History) -> str | None:
-        sent: dict[str, Any] = {"inputs": self._inputs, "messages": self._messages or []}
-        if self.view.redact is not None and self._request_id is not None:
-            sent = redacting.record(sent, self.view.redact)
-        said = None if self._messages is None else sent["messages"]
-        return commands.repeated(history, self._request_id, sent["inputs"], said)
+        sent = self._sent_before(history, self._inputs, self._messages)
+        if sent is not None and self._under is not None and not self._under.placed:
+            # Others of them may not be recorded: they go beside it.
+            self._under.parent, self._under.placed = history.node(sent).parent, True
+        return sent
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         view = self.view
@@ -453,7 +485,7 @@ class Start(Making):
             turn=self.turn,
             parent=parent,
             inputs=self._inputs,
-            request_id=self._request_id,
+            request_id=self.request_id,
             messages=self._messages,
             approve=approving.recorded(view.approve),
             remembers=view.remembering.recorded(),
@@ -468,78 +500,6 @@ class Start(Making):
             claim=self.claim,
             now=view.world.now(),
             earlier_without=view.earlier_without,
-        )
-
-
-class Record(Making):
-    """A turn that was made elsewhere."""
-
-    def __init__(
-        self,
-        view: View,
-        inputs: dict[str, Any],
-        outputs: dict[str, Any],
-        *,
-        parent: TurnLike | EllipsisType | None = ...,
-        model: str | None = None,
-        usage: Any = None,
-        saw: Iterable[TurnLike] | None = None,
-        exchange: list[dict[str, Any]] | None = None,
-    ) -> None:
-        super().__init__(view)
-        current.check_model(model)
-        inputs = lowered(inputs, "inputs", self.given)
-        outputs = lowered(outputs, "outputs", self.given)
-        asked, answered = (None, None)
-        if exchange is not None:
-            asked, answered = messages.split(messages.check(exchange_of(exchange, self.given)))
-        self.program = view.recorded_program(inputs, outputs)
-        """The program that it is recorded as a turn of."""
-        self._sent = Sent(turn=self.turn, parent=None, inputs=inputs, messages=asked)
-        self._outcome = Outcome(
-            state="done",
-            outputs=outputs,
-            value=outputs.get(self.program.answer),
-            model=model,
-            usage=taken({} if usage is None else usage),
-            messages=answered,
-        )
-        self._named = parent
-        self._saw = None if saw is None else list(saw)
-
-    def _parent(self, history: History) -> tuple[str | None, str | None]:
-        if isinstance(self._named, EllipsisType):
-            return super()._parent(history)
-        reason = "only a turn that is done can be continued"
-        return self.view.done(history, self._named, reason), None
-
-    def _records(self, history: History, parent: str | None) -> list[NewRecord]:
-        if self._saw is not None:
-            saw = [{"call": self.view.find(history, turn)} for turn in self._saw]
-            return self.records(history, parent, saw)
-        shown = history.shown(parent, self.view.rule)
-        return self.records(history, parent, shown.saw, shown.entries, saw_all=shown.is_all)
-
-    def records(
-        self,
-        history: History,
-        parent: str | None,
-        saw: list[dict[str, Any]],
-        entries: list[int] | None = None,
-        *,
-        saw_all: bool = False,
-    ) -> list[NewRecord]:
-        """Return its records under a parent. Args: saw, entries, saw_all: what it was shown, as records have it."""
-        self._sent.parent = parent
-        return commands.record(
-            history,
-            self._sent,
-            self._outcome,
-            program=self.program,
-            saw=saw,
-            saw_all=saw_all,
-            entries=entries,
-            now=self.view.world.now(),
         )
 
 
@@ -558,38 +518,3 @@ def _with_parts(message: Any) -> Any:
         return message
     made = [part.part() if isinstance(part, Attachment) else part for part in parts]
     return {**message, "parts": made}
-
-
-class Merge(Making):
-    """A turn whose answer another program made from several."""
-
-    def __init__(
-        self,
-        view: View,
-        merged: list[str],
-        outputs: dict[str, Any],
-        *,
-        given: Sequence[Attachment],
-        inputs: dict[str, Any],
-        landing: str | None,
-        program: programs.Description,
-        made_by: dict[str, Any],
-    ) -> None:
-        super().__init__(view)
-        self.given += given
-        self._landing = landing
-        self._program = program
-        self._sent = Sent(
-            turn=self.turn, parent=landing, inputs=inputs, reads=merged, made_by=made_by
-        )
-        answer = outputs.get(program.answer)
-        self._outcome = Outcome(state="done", outputs=outputs, value=answer)
-
-    def _parent(self, history: History) -> tuple[str | None, str | None]:
-        return self._landing, None
-
-    def _records(self, history: History, parent: str | None) -> list[NewRecord]:
-        now = self.view.world.now()
-        return commands.record(
-            history, self._sent, self._outcome, program=self._program, saw=[], now=now
-        )

@@ -95,6 +95,10 @@ class History(Tree):
         """Return the turns that continue this one, in log order; of None: the roots."""
         return list(self.roots if turn is None else self.node(turn).children)
 
+    def siblings(self, turn: str) -> list[str]:
+        """Return the turns that continue what this one does, itself among them, in log order."""
+        return self.children(self.node(turn).parent)
+
     def latest(self, turn: str) -> str:
         """Return the latest turn in log order that is this one or descends from it."""
         return branches.latest(self, turn)

@@ -1,0 +1,115 @@
+"""A merge in the making, and what its program may note while it is at work.
+
+Nothing is recorded of a merge before its program is over, so that one which raises leaves no trace. What the program
+notes meanwhile (the model that it asked, what that used, what was said) is kept here and goes into the record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ledger.errors import Cancelled
+from ledger.records import kinds
+from ledger.records.kinds import NewRecord
+from ledger.turns import commands, current, programs
+from ledger.turns.commands import Outcome, Sent
+from ledger.turns.current import Unrecorded
+from ledger.turns.telling import Exchange
+from ledger.turns.view import Making, Outputs, View
+from ledger.views import History
+
+
+class Merge(Making):
+    """A turn whose answer another program makes from several. Made when all of these are over.
+
+    Args: merged: the turns. made_by: what the record says of the program. program: the one whose turn it is.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        merged: Sequence[str],
+        made_by: dict[str, Any],
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(view, request_id)
+        self.merged = list(merged)
+        """The turns that it reads."""
+        self._made_by = made_by
+        self._landing: str | None = None
+        self._program: programs.Description
+        self._sent: Sent
+        self._outcome: Outcome
+        self._noted: Unrecorded
+        self._seconds = 0.0
+
+    def settle(self, history: History, landing: str | None, program: programs.Description) -> None:
+        """Say where it lands, and whose turn it is. What it was asked is what the first merged turn was asked."""
+        record = history.node(self.merged[0]).record
+        where = record.seq, f"turn {self.merged[0]}"
+        self._landing, self._program = landing, program
+        self._sent = Sent(
+            turn=self.turn,
+            parent=landing,
+            inputs=kinds.mapping(record.inputs, *where),
+            messages=kinds.payload(record.messages, *where) or None,
+            request_id=self.request_id,
+            reads=self.merged,
+            made_by=self._made_by,
+        )
+
+    @contextmanager
+    def at_work(self, exchange: Exchange) -> Iterator[None]:
+        """While its program is: what that notes is the merge's. Args: exchange: what it may ask of messages."""
+        view, began = self.view, time.perf_counter()
+        noted = Unrecorded(
+            view.conversation, self.turn, view.settings, exchange, lambda: self.cancelled
+        )
+        self._noted = noted
+        try:
+            with current.being(noted):
+                yield
+        except BaseException:
+            noted.ask_to_stop()
+            raise
+        finally:
+            noted.over = True
+            self._seconds = time.perf_counter() - began
+
+    def give(self, value: Any) -> None:
+        """Take what its program returned. Raises: record-invalid: it cannot be the answer."""
+        outputs = self.view.merged_outputs(self._program, value, self.given)
+        answer, noted = outputs.get(self._program.answer), self._noted
+        kept = value.model if isinstance(value, Outputs) else None
+        self._outcome = Outcome(
+            state="done",
+            outputs=outputs,
+            value=answer,
+            model=noted.model if noted.model is not None else kept,
+            usage=dict(noted.usage),
+            seconds=round(self._seconds, 6),
+            messages=noted.exchange.recorded(answer),
+        )
+
+    def repeated(self, history: History) -> str | None:
+        """Return the merge that was made under the same request id, or None.
+
+        Raises: request-mismatch: another turn was. turn-stopped: this one was cancelled.
+        """
+        if self.cancelled:
+            raise Cancelled(turn=self.turn)
+        return commands.merged_as(history, self.request_id, self.merged)
+
+    _repeats = repeated
+
+    def _parent(self, history: History) -> tuple[str | None, str | None]:
+        return self._landing, None
+
+    def _records(self, history: History, parent: str | None) -> list[NewRecord]:
+        now = self.view.world.now()
+        return commands.record(
+            history, self._sent, self._outcome, program=self._program, saw=[], now=now
+        )
