@@ -417,9 +417,10 @@ class Conversation:
         """
         self._view.refuse_nested()
         merging = self._maker.merging(turns, by, onto, inputs, request_id)
-        with merging.waiting() as free:
-            if free is not None:
-                free.result()
+        with merging.waiting() as queued:
+            if queued is not None:
+                queued.free.result()
+                queued.begin()
             while not merging.is_ready():
                 self._log.wait(WAIT_S)
             if merging.making.repeats is None:

@@ -7,7 +7,6 @@ awaiting one on its loop; so both make turns by the same steps and cannot drift 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context
 from inspect import BoundArguments
@@ -62,10 +61,11 @@ class Merging:
         self._inputs = inputs
 
     @contextmanager
-    def waiting(self) -> Iterator[Future[None] | None]:
+    def waiting(self) -> Iterator[Queued | None]:
         """While it is made: it can be cancelled under its request id, and others under the same id stand behind it.
 
-        Yields: what is done when it is its turn; None: now.
+        Yields: its place among these, which is to be waited for and begun; None: it has no request id.
+        Raises: conversation-busy: its own program asks for it.
         """
         log, request_id = self._maker._log, self.making.request_id
         if request_id is None:
@@ -75,7 +75,7 @@ class Merging:
         queued = Queued((id(log.store), conversation, request_id), conversation, wait=True)
         try:
             with stopping.waiting(self.making, request_id):
-                yield queued.free
+                yield queued
         finally:
             queued.end()
 

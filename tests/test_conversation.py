@@ -899,7 +899,7 @@ def test_the_tree_shows_every_turn_once(chat):
         "1  one → 1",
         "├─ 2  two → 2  (a)",
         "├─ 3  two again → 2b  (b)",
-        "4  two → 2b  merges 2, 3  (b) ◂ head",
+        "4  two → 2b  (b) merges 2, 3 ◂ head",
     ]
 
 

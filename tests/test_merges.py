@@ -238,9 +238,23 @@ def test_two_merges_at_once_under_one_request_id_are_one(face):
     first, second = asyncio.run(main())
     assert (first, len(calls)) == (second, 1)
     fails = True
-    calls.clear(), inside.clear(), go_on.clear()
+    for each in (calls, inside, go_on):
+        each.clear()
     made = asyncio.run(main())
     assert sorted(type(each).__name__ for each in made) == ["Turn", "ZeroDivisionError"]
+
+
+def test_a_merge_does_not_wait_for_itself():
+    """A merging program that asks for the very same merge is refused."""
+    chat = ledger.open("alex", store=ledger.MemoryStore())
+    made = [chat.record("q", a) for a in "ab"]
+
+    def by(answers):
+        return chat.merge(made, by, request_id="m1").result
+
+    with pytest.raises(errors.Busy, match="by the caller itself"):
+        chat.merge(made, by, request_id="m1")
+    assert chat.merge(made, merging.pick(1), request_id="m1").result == "a"
 
 
 @FACES

@@ -281,9 +281,10 @@ class Conversation:
         """
         self._view.refuse_nested()
         merging = await self._do(lambda: self._maker.merging(turns, by, onto, inputs, request_id))
-        with merging.waiting() as free:
-            if free is not None:
-                await over(free)
+        with merging.waiting() as queued:
+            if queued is not None:
+                await over(queued.free)
+                queued.begin()
             while not await self._do(merging.is_ready):
                 await self._changed(blocking.WAIT_S)
             if merging.making.repeats is None:

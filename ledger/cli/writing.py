@@ -163,6 +163,7 @@ def merge(
 ) -> None:
     """Make one turn from several competing answers: keep one, give the text, or put them together.
 
+    Turns that still run are waited for.
     Example: turn-ledger merge alex 2 3 --pick 3
     """
     if [pick is not None, text is not None, majority, three_way].count(True) != 1:
