@@ -561,8 +561,9 @@ class Conversation:
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; of one that it repeats, raise why it has no answer."""
         self._view.refuse_nested()
-        while (turn := self._maker.step(making)) is None:
-            self._until_next(making)
+        with stopping.waiting(making, making.request_id):
+            while (turn := self._maker.step(making)) is None:
+                self._until_next(making)
         made = self._turn(turn)
         if making.repeats is not None:
             made.wait()

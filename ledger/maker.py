@@ -86,8 +86,7 @@ class Merging:
         """
         log, view, making = self._maker._log, self._maker._view, self.making
         merged, history = making.merged, log.read()
-        making.repeats = making.repeated(history)
-        if making.repeats is not None:
+        if making.repeat(history):
             return True
         dead: Dead = frozenset().union(*(view.dead(history, turn) for turn in merged))
         history = log.read() if dead else history

@@ -362,6 +362,46 @@ def test_a_merge_of_a_turn_that_does_not_end_done_is_refused(face):
     go_on.set()
 
 
+def test_a_merge_of_a_turn_that_nobody_ends_is_refused():
+    """Its process died, or it waits for a person: a merge would wait for ever."""
+    running = ledger.MemoryStore()
+    ledger.open("alex", lambda message: message, store=running).send("x")
+    begun = [r for r in running.read("alex") if r["kind"] in ("program", "turn", "lease")]
+    begun[2] = {**begun[2], "until": "2020-01-01T00:00:00.000000Z"}
+    store = ledger.MemoryStore()
+    store.append("alex", begun)
+    with pytest.raises(errors.TurnState, match="is interrupted: only a turn that is done"):
+        ledger.open("alex", store=store).merge([1], merging.pick(1))
+
+    def asks(message: str) -> str:
+        return ledger.current().tool("refund", {}, lambda: "ok", effects="changes")
+
+    chat = ledger.open("ben", asks, store=store, approve="changes")
+    with pytest.raises(errors.TurnWaiting):
+        chat("x")
+    with pytest.raises(errors.TurnState, match="is waiting"):
+        chat.merge([1], merging.pick(1))
+
+
+def test_a_record_that_waits_is_cancelled_under_its_request_id():
+    """As a send is: by whoever stops it in this process."""
+    go_on = threading.Event()
+
+    async def main():
+        chat = aio.open("alex", lambda message: go_on.wait(30), store=ledger.MemoryStore())
+        s = await chat.stream("a")
+        record = asyncio.create_task(chat.record("b", "c", request_id="r1"))
+        await asyncio.sleep(0.05)
+        await chat.stop(request_id="r1")
+        with pytest.raises(errors.Cancelled):
+            await record
+        go_on.set()
+        await s.turn.wait(30)
+        assert len(await chat.all_turns()) == 1
+
+    asyncio.run(main())
+
+
 def test_a_merge_that_waits_is_cancelled_under_its_request_id():
     """By whoever stops it in this process; awaited, by cancelling it. Nothing is recorded."""
     go_on = threading.Event()

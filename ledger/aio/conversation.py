@@ -383,8 +383,9 @@ class Conversation:
 
     async def _make(self, making: Making) -> Turn:
         self._view.refuse_nested()
-        while (turn := await self._do(lambda: self._maker.step(making))) is None:
-            await self._until_next(making)
+        with stopping.waiting(making, making.request_id):
+            while (turn := await self._do(lambda: self._maker.step(making))) is None:
+                await self._until_next(making)
         made = self._turn(turn)
         if making.repeats is not None:
             await made.wait()

@@ -23,9 +23,9 @@ from ledger.views import History
 
 
 class Merge(Making):
-    """A turn whose answer another program makes from several. Made when all of these are over.
+    """A turn whose answer another program makes of several: settled when all of these are over, then given its answer.
 
-    Args: merged: the turns. made_by: what the record says of the program. program: the one whose turn it is.
+    Args: merged: the turns. made_by: what the record says of that program.
     """
 
     def __init__(
@@ -94,16 +94,18 @@ class Merge(Making):
             messages=noted.exchange.recorded(answer),
         )
 
-    def repeated(self, history: History) -> str | None:
-        """Return the merge that was made under the same request id, or None.
+    def repeat(self, history: History) -> bool:
+        """Say whether a merge of the same turns was made under the same request id: then it is that one.
 
         Raises: request-mismatch: another turn was. turn-stopped: this one was cancelled.
         """
         if self.cancelled:
             raise Cancelled(turn=self.turn)
-        return commands.merged_as(history, self.request_id, self.merged)
+        self.repeats = self._repeats(history)
+        return self.repeats is not None
 
-    _repeats = repeated
+    def _repeats(self, history: History) -> str | None:
+        return commands.merged_as(history, self.request_id, self.merged)
 
     def _parent(self, history: History) -> tuple[str | None, str | None]:
         return self._landing, None
