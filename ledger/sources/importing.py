@@ -183,9 +183,7 @@ class _Done:
     """Whether a turn may go on and was left out."""
 
 
-def _imported(
-    store: Any, source: files.Source, whose: Belonging, world: World
-) -> Iterator[_Done]:
+def _imported(store: Any, source: files.Source, whose: Belonging, world: World) -> Iterator[_Done]:
     """Import the conversations of a source; yield what came of each, in order."""
     items = holding.marked(source.items, world.now)
     jobs = map(partial(_job, store, source.media, whose, world), items)
