@@ -81,7 +81,7 @@ def addition(
         "title": draft.title or None,
         "head": left,
         "raw": raw,
-        "notes": dict(draft.notes.counts),
+        "notes": {what: n for what, n in draft.notes.counts.items() if n},
     }
     if draft.side_of:
         data["side_of"] = draft.side_of
