@@ -193,15 +193,20 @@ def _imported(store: Any, source: files.Source, whose: Belonging, world: World) 
 def _job(store: Any, media: Media, whose: Belonging, world: World, item: Found) -> Job[_Done]:
     """Return how a conversation is imported."""
     if isinstance(item, Exported) and whose.prefix:
-        item = Skipped(f"conversation {item.conversation}", _KEEPS_ITS_ID)
+        return _left_out(Skipped(f"conversation {item.conversation}", _KEEPS_ITS_ID))
     if isinstance(item, Skipped):
-        return Job("", 0, lambda: _Done(Notes(skipped=[item])))
+        return _left_out(item)
     if isinstance(item, Exported):
         name, size = item.conversation, len(item.raw_log)
+        found: Draft | Exported = item
     else:
         name, size = conversation_id(item, whose.prefix), sum(map(len, item.raw))
-        item = under(whose.prefix, item)
-    return Job(name, size, lambda: _import_one(store, name, item, media, whose.labels, world))
+        found = under(whose.prefix, item)
+    return Job(name, size, lambda: _import_one(store, name, found, media, whose.labels, world))
+
+
+def _left_out(what: Skipped) -> Job[_Done]:
+    return Job("", 0, lambda: _Done(Notes(skipped=[what])))
 
 
 _KEEPS_ITS_ID = (

@@ -351,7 +351,7 @@ def test_others_are_no_pair():
 
 def test_answers_that_nobody_rated_are_told():
     """Two answers to the same are looked at; one alone is not."""
-    h = history(again("a"), again("b"), talked("a", name="c"))
+    h = history(again("a"), again("b"), talked(name="c"))
 
     assert {"answers to the same left out, of which none is rated": 2} == notes(export_pairs.trl, h)
 

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_rows_end_with_the_turns_that_are_chosen(store, trip):
     trip.label("user:ann")
     other = ledger.open("other", store=store)
     other.record("Who?", "Me.", model="b")
-    every = {"branches": "all"}
+    every: Any = {"branches": "all"}
 
     assert ["By train."] == ends(ledger.export(store, "openai-chat", min_rating=1, **every))
     assert ["By train."] == ends(ledger.export(store, "anthropic", labels=["good"], **every))
@@ -95,7 +96,7 @@ def test_instructions_stand_in_rows_that_have_none_of_their_own(store, trip):
     told = [{"role": r, "parts": [{"type": "text", "content": r}]} for r in _ROLES]
     own = ledger.open("own", store=store)
     own.record("user", "assistant", messages=told)
-    given = {"instructions": "Rhyme."}
+    given: Any = {"instructions": "Rhyme."}
 
     first, second = lines(ledger.export(store, "openai-chat", **given))
     assert [{"role": "system", "content": "system"}] == first["messages"][:1]
