@@ -124,13 +124,16 @@ def export(
         typer.Option(
             "--label",
             metavar="TEXT",
-            help="Rows end with turns that have this label, themselves or by their conversation.",
+            help="Rows end with turns that have this label, and each one given, themselves or by "
+            "their conversation.",
         ),
     ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "--model", metavar="NAME", help="Rows end with turns that one of these answered."
+            "--model",
+            metavar="NAME",
+            help="Rows end with turns that this model answered; may be given again.",
         ),
     ] = None,
     output: Output = None,

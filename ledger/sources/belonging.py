@@ -24,9 +24,8 @@ from ledger.views.ratings import label_data
 
 LONGEST_PREFIX = 100
 """How many characters a prefix has at most: the id of an import stands behind it."""
-
-
 _ENDS = "._-"
+"""One of these ends a prefix, so that `ann` is not how Anna's ids begin."""
 
 
 @dataclass(frozen=True, slots=True)
