@@ -279,7 +279,7 @@ class TurnBase:
 
     @property
     def started(self) -> datetime | None:
-        """When it was sent: an imported turn by its source's clock, any other by the record's."""
+        """When it was sent: an imported turn by its source's clock, where that tells; any other by the record's."""
         return self._source_time("created") or times.from_text(self._node.record.at)
 
     @property

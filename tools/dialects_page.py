@@ -50,6 +50,7 @@ PROBES: dict[str, list[dict[str, Any]]] = {
     "a system message later": said("system", TEXT),
     "a developer's message": said("developer", TEXT),
     "a speaker's `name`": [{**user(TEXT)[0], "name": "ada"}],
+    "a speaker's `name` with a blank": [{**user(TEXT)[0], "name": "Ada King"}],
     "an image as data": user(uri("image", PNG)),
     "an image by its address": user(uri("image", WEB + "a.png")),
     "an image by its file id": user(file("image")),
@@ -152,7 +153,8 @@ bytes of an attachment by its SHA-256. `from_provider(content)` returns neutral 
 
 - **What came from a provider goes back as it was**: `to_provider(from_provider(x))` is `x`, where each call has its
   result behind it. The exceptions are spellings that say the same: results of one reply that stood in several of
-  Anthropic's messages are joined in one, and its empty texts, which it refuses, are left out.
+  Anthropic's messages are joined in one; what a provider refuses is not sent again: Anthropic's empty texts, and
+  signs in a speaker's `name` that OpenAI does not take.
 - **What all can say survives a change of provider**: who said what, in order, with calls and results.
 - **What one provider alone understands stays with it.** It is kept under `only.<name>` of a part or message, is
   laid over what is made for that dialect, and is sent to no other. So a signature never reaches a provider that did

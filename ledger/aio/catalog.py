@@ -68,13 +68,15 @@ class Catalog:
         self,
         query: str,
         *,
-        conversation: str | None = None,
+        conversation: str | Sequence[str] | None = None,
+        labels: Sequence[str] = (),
         models: Sequence[str] = (),
         since: datetime | date | None = None,
         limit: int = 20,
     ) -> Answer[Hit]:
         """Return the turns in which all words of a query stand. Args, Raises: as the blocking one."""
-        how: dict[str, Any] = {"conversation": conversation, "models": models, "since": since}
+        how: dict[str, Any] = {"conversation": conversation, "labels": labels}
+        how |= {"models": models, "since": since}
         return await self._do(lambda: self._inner.search(query, limit=limit, **how))
 
     async def usage(
@@ -83,11 +85,13 @@ class Catalog:
         *,
         since: datetime | date | None = None,
         until: datetime | date | None = None,
-        conversation: str | None = None,
+        conversation: str | Sequence[str] | None = None,
+        labels: Sequence[str] = (),
         timezone: tzinfo | str = UTC,
     ) -> Answer[Spent]:
         """Return what turns used, summed. Args, Raises: as the blocking one."""
-        how: dict[str, Any] = {"since": since, "until": until, "conversation": conversation}
+        how: dict[str, Any] = {"since": since, "until": until, "labels": labels}
+        how["conversation"] = conversation
         return await self._do(lambda: self._inner.usage(by, timezone=timezone, **how))
 
     async def refresh(self) -> Answer[str]:

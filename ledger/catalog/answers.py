@@ -104,7 +104,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """What turns came to."""
 
     key: str | None
-    """The model, day, month or conversation; None: it is not known."""
+    """The model, day, month, conversation or label; None: it is not known, or there is no label."""
     turns: int
     tokens: dict[str, int]
     """By kind, as they were recorded (`input_tokens`, ...)."""

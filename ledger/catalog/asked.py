@@ -67,6 +67,15 @@ def names(name: str, given: Sequence[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
+def conversations(given: Any) -> tuple[str, ...] | None:
+    """Return ids of conversations, of which one may be given alone; None: all are meant. Raises: TypeError."""
+    if given is None:
+        return None
+    listed = [given] if isinstance(given, str) else list(given)
+    # No conversation has another name, and not every database could be asked for it.
+    return tuple(id for id in listed if text("conversation", id).isascii())
+
+
 def states(given: Sequence[str]) -> tuple[str, ...]:
     """Return states of turns. Raises: TypeError; ValueError: there is no such state."""
     for state in names("states", given):

@@ -161,7 +161,8 @@ class Catalog:
         self,
         query: str,
         *,
-        conversation: str | None = None,
+        conversation: str | Sequence[str] | None = None,
+        labels: Sequence[str] = (),
         models: Sequence[str] = (),
         since: datetime | date | None = None,
         limit: int = 20,
@@ -172,7 +173,8 @@ class Catalog:
         titles of conversations. What tools were given and gave is not.
         Args: query: words; `"words in this order"`; `beg*`: any word that begins so. Case and accents do not
         count. In scripts without spaces, and in Korean, any characters side by side are found. Everything else
-        is taken as text. conversation: only in this one. models: only turns that one of these answered. since:
+        is taken as text. conversation: only in this one, or these. labels: only in conversations that have all of
+        these themselves. models: only turns that one of these answered. since:
         only turns sent then or later. limit: at most so many.
         Returns: none where there is no letter or digit in the query. A turn that is in several conversations
         is found in each.
@@ -181,12 +183,10 @@ class Catalog:
         asked.count("limit", limit, 1)
         if not isinstance(query, str):
             raise TypeError(f"query is text, not {type(query).__name__}")
-        asked.text("conversation", conversation)
-        if conversation is not None and not conversation.isascii():
-            return Answer()  # No conversation has such a name.
         sought = Sought(
             query=query,
-            conversation=conversation,
+            conversations=asked.conversations(conversation),
+            labels=asked.names("labels", labels),
             models=asked.names("models", models),
             since=asked.moment("since", since),
             limit=limit,
@@ -206,27 +206,31 @@ class Catalog:
         *,
         since: datetime | date | None = None,
         until: datetime | date | None = None,
-        conversation: str | None = None,
+        conversation: str | Sequence[str] | None = None,
+        labels: Sequence[str] = (),
         timezone: tzinfo | str = UTC,
     ) -> Answer[Spent]:
-        """Return what turns used, summed by model, day, month or conversation.
+        """Return what turns used, summed by model, day, month, conversation or label of the conversation.
 
         Each turn counts once, however many conversations it was copied into: for the one with the first id
-        in which it says what it used. What helpers used inside a turn is in the turn's counts already.
+        in which it says what it used; by label for each label of that one. What helpers used inside a turn is in
+        the turn's counts already.
         Args: since, until: of when turns were sent, both included; dates are days of the timezone.
-        conversation: only this one's. timezone: whose days and months, or its name (`"Europe/Berlin"`).
-        Returns: in order of the key for days and months, else those with the most tokens first.
+        conversation: only this one's, or these'. labels: only of conversations that have all of these themselves.
+        timezone: whose days and months, or its name (`"Europe/Berlin"`).
+        An imported turn whose source tells no time is of no day, so it counts only where neither is given.
+        Returns: in order of the key for days and months (None: of no day), else those with the most tokens first.
         Raises: ValueError: it cannot be summed by this; a time has no zone; there is no such timezone. TypeError.
         """
         if by not in get_args(By):
             raise ValueError(f"usage is summed by {', '.join(get_args(By))}, not by {by!r}")
-        asked.text("conversation", conversation)
+        only, put = asked.conversations(conversation), asked.names("labels", labels)
         zone = asked.zone_of(timezone)
         first = asked.moment("since", since, zone)
         last = asked.moment("until", until, zone, end=True)
 
         def ask(index: Index, failed: Failed) -> Answer[Spent]:
-            used = index.used(conversation)
+            used = index.used(only, put)
             return Answer(spent(used, by, since=first, until=last, zone=zone), failed=failed)
 
         return self._ask(ask)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -42,7 +42,10 @@ class Sought(msgspec.Struct, frozen=True, kw_only=True):
 
     query: str
     """As a person wrote it, with a word in it at least: see `texts`."""
-    conversation: str | None = None
+    conversations: tuple[str, ...] | None = None
+    """Only in these; None: in all."""
+    labels: tuple[str, ...] = ()
+    """All of them, on the conversation."""
     models: tuple[str, ...] = ()
     since: str | None = None
     limit: int = 20
@@ -64,8 +67,11 @@ class Used(NamedTuple):
     turn: str
     conversation: str
     started: str | None
+    """None: an import's source does not tell."""
     model: str | None
     tokens: dict[str, int]
+    labels: Sequence[str]
+    """Those of the conversation."""
 
 
 class Stale(NamedTuple):
@@ -158,6 +164,11 @@ class Index(Protocol):
         """Return the texts that fit, the best first."""
         ...
 
-    def used(self, conversation: str | None = None) -> Iterator[Used]:
-        """Yield what each turn used, in the order of the conversations' ids."""
+    def used(
+        self, conversations: Collection[str] | None = None, labels: Collection[str] = ()
+    ) -> Iterator[Used]:
+        """Yield what each turn used, in the order of the conversations' ids.
+
+        Args: conversations: only of these; None: of all. labels: only of those that have all of them.
+        """
         ...

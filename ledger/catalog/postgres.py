@@ -35,7 +35,7 @@ from ledger.catalog.sqlite import Anew, Foreign, pieces
 if TYPE_CHECKING:
     from ledger.stores.sql.index_room import Room
 
-SCHEMA = 2
+SCHEMA = 3
 """Another number in a database: another version of this package made these tables, and they are made anew."""
 
 _OF = "bigint NOT NULL REFERENCES ledger_catalog_conversations (key) ON DELETE CASCADE"
@@ -280,14 +280,22 @@ class PostgresIndex:
             for number, (row, turn, *_, fit) in enumerate(found)
         ]
 
-    def used(self, conversation: str | None = None) -> Iterator[Used]:
-        """Yield what each turn used, in the order of the conversations' ids."""
-        only = "" if conversation is None else "AND c.id = %(id)s"
-        asked = f"""SELECT t.turn, c.id, t.started, t.model, t.tokens FROM ledger_catalog_turns AS t
+    def used(
+        self, conversations: Collection[str] | None = None, labels: Collection[str] = ()
+    ) -> Iterator[Used]:
+        """Yield what each turn used, in the order of the conversations' ids.
+
+        Args: conversations: only of these; None: of all. labels: only of those that have all of them.
+        """
+        only = "" if conversations is None else "AND c.id = ANY(%(ids)s)"
+        asked = f"""SELECT t.turn, c.id, t.started, t.model, t.tokens, c.labels
+            FROM ledger_catalog_turns AS t
             JOIN ledger_catalog_conversations AS c ON c.key = t.conversation
-            WHERE c.tenant = %(tenant)s {only} ORDER BY c.id, t.ordinal"""
-        for turn, id, started, model, tokens in self._run(asked, id=conversation):
-            yield Used(turn, id, started, model, _tokens(tokens))
+            WHERE c.tenant = %(tenant)s AND c.labels @> CAST(%(labels)s AS text[]) {only}
+            ORDER BY c.id, t.ordinal"""
+        found = self._run(asked, ids=list(conversations or ()), labels=_texts(labels))
+        for turn, id, started, model, tokens, put in found:
+            yield Used(turn, id, started, model, _tokens(tokens), put)
 
 
 def make(room: Room) -> None:
@@ -362,7 +370,7 @@ def _columns(turn: TurnRow) -> dict[str, Any]:
         "turn": storable(turn.turn),
         "hash": _hash(turn.turn),
         "model": storable(turn.model),
-        "started": turn.started,
+        "started": None if turn.undated else turn.started,
         "tokens": msgspec.json.encode(turn.tokens).decode(),
         "unended": turn.state is None,
         "data": encoded(turn),
@@ -428,9 +436,12 @@ def _searching(sought: Sought, phrases: list[texts.Phrase]) -> tuple[list[str], 
         stands = f"strpos(x.words, %(phrase_{number})s) > 0"
         where.append(stands if len(words) > 1 else f"(NOT x.more OR {stands})")
         given[f"phrase_{number}"] = f" {' '.join(words)}{'' if begins else ' '}"
-    if sought.conversation is not None:
-        where.append("c.id = %(conversation)s")
-        given["conversation"] = sought.conversation
+    if sought.conversations is not None:
+        where.append("c.id = ANY(%(conversations)s)")
+        given["conversations"] = list(sought.conversations)
+    if sought.labels:
+        where.append("c.labels @> CAST(%(labels)s AS text[])")
+        given["labels"] = _texts(sought.labels)
     if sought.models:
         where.append("t.model = ANY(%(models)s)")
         given["models"] = _texts(sought.models)

@@ -114,6 +114,7 @@ def _turn(work: _Work, record: kinds.Turn, _seq: int) -> None:
         ordinal=work.row.turns + 1,
         parent=parent.turn if parent is not None else None,
         started=_time(source, "created", record.at),
+        undated=isinstance(source.get("format"), str) and _time(source, "created", "") is None,
         updated=_time(source, "updated", ""),
         sent_to=model if isinstance(model, str) else None,
         reads=list(dict.fromkeys(t for t in _listed(record.reads) if isinstance(t, str))),

@@ -23,6 +23,8 @@ class TurnRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     parent: str | None = None
     started: str | None = None
     """When it was sent, as a record's time."""
+    undated: bool = False
+    """Whether it was imported and its source tells no time: `started` is when it was recorded."""
     updated: str | None = None
     """When it ended by an import's source, whose clock then counts."""
     ended: str | None = None

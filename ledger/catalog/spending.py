@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import Literal
 
@@ -11,7 +11,7 @@ from ledger.catalog.answers import Spent
 from ledger.catalog.index import Used
 from ledger.records import times
 
-By = Literal["model", "day", "month", "conversation"]
+By = Literal["model", "day", "month", "conversation", "label"]
 
 _LENGTHS = {"day": 10, "month": 7}
 """How much of an ISO date tells it."""
@@ -22,6 +22,7 @@ def spent(
 ) -> list[Spent]:
     """Return what turns used, summed, each turn id once: as the first says that says something.
 
+    By label a turn counts for each label of its conversation.
     Args: since, until: of when they were sent, both included, as records have times.
     """
     turns: dict[str, Used] = {}
@@ -33,27 +34,29 @@ def spent(
         known = turns.get(each.turn)
         if known is None or (any(each.tokens.values()) and not any(known.tokens.values())):
             turns[each.turn] = each
-    key = _key(by, zone)
+    keys = _keys(by, zone)
     counted: Counter[str | None] = Counter()
     tokens: dict[str | None, Counter[str]] = {}
     for each in turns.values():
-        name = key(each)
-        counted[name] += 1
-        tokens.setdefault(name, Counter()).update(each.tokens)
+        for name in keys(each):
+            counted[name] += 1
+            tokens.setdefault(name, Counter()).update(each.tokens)
     found = [Spent(key=name, turns=n, tokens=dict(tokens[name])) for name, n in counted.items()]
     if by in _LENGTHS:
         return sorted(found, key=lambda each: each.key or "")
     return sorted(found, key=lambda each: (-sum(each.tokens.values()), -each.turns, each.key or ""))
 
 
-def _key(by: By, zone: tzinfo) -> Callable[[Used], str | None]:
+def _keys(by: By, zone: tzinfo) -> Callable[[Used], Sequence[str | None]]:
     if by == "model":
-        return lambda used: used.model
+        return lambda used: [used.model]
     if by == "conversation":
-        return lambda used: used.conversation
+        return lambda used: [used.conversation]
+    if by == "label":
+        return lambda used: used.labels or [None]
 
-    def date(used: Used) -> str | None:
+    def date(used: Used) -> list[str | None]:
         moment = times.from_text(used.started)
-        return None if moment is None else moment.astimezone(zone).isoformat()[: _LENGTHS[by]]
+        return [None if moment is None else moment.astimezone(zone).isoformat()[: _LENGTHS[by]]]
 
     return date

@@ -35,7 +35,7 @@ from ledger.stores.index_file import forget, merge
 if TYPE_CHECKING:
     from ledger.stores.sql.index_room import Room
 
-SCHEMA = 3
+SCHEMA = 4
 """Another number in a file: it was made by another version of this package, and is made anew."""
 APPLICATION = 0x7475726E
 """What tells our file from another's: `turn`."""
@@ -80,6 +80,8 @@ PRAGMA user_version = {SCHEMA};
 """
 """What is said of a file of its own."""
 _SNIPPET = f"snippet(few, -1, '{BEGIN}', '{END}', '…', 28)"
+
+_LABELLED = "EXISTS (SELECT 1 FROM json_each(c.data, '$.labels') WHERE value = ?)"
 
 _conversation = msgspec.json.Decoder(ConversationRow).decode
 _turn = msgspec.json.Decoder(TurnRow).decode
@@ -304,9 +306,7 @@ class SQLiteIndex:
         """Return the conversations that fit, in order; no more than `limit`."""
         where, given = _listing(wanted)
         order = "last DESC, id" if wanted.order == "last" else "id"
-        asked = (
-            f"SELECT data FROM @conversations WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
-        )
+        asked = f"SELECT data FROM @conversations c WHERE {' AND '.join(where)} ORDER BY {order} LIMIT ?"
         limit = -1 if wanted.limit is None else wanted.limit
         return [_conversation(data) for (data,) in self._db.execute(asked, (*given, limit))]
 
@@ -326,9 +326,11 @@ class SQLiteIndex:
     def sought(self, sought: Sought) -> list[Found]:
         """Return the texts that fit, the best first."""
         where, given = ["@texts MATCH ?"], [texts.match(sought.query)]
-        if sought.conversation is not None:
-            where.append("c.id = ?")
-            given.append(sought.conversation)
+        if sought.conversations is not None:
+            where.append("c.id IN (SELECT value FROM json_each(?))")
+            given.append(_listed(sought.conversations))
+        where += [_LABELLED] * len(sought.labels)
+        given += map(storable, sought.labels)
         if sought.models:
             where.append("t.model IN (SELECT value FROM json_each(?))")
             given.append(_listed(sought.models))
@@ -356,19 +358,30 @@ class SQLiteIndex:
         """
         return pieces(self._connection, match, {key: self._said(key) for key in keys})
 
-    def used(self, conversation: str | None = None) -> Iterator[Used]:
-        """Yield what each turn used, in the order of the conversations' ids."""
-        where = "" if conversation is None else "WHERE id = ?"
+    def used(
+        self, conversations: Collection[str] | None = None, labels: Collection[str] = ()
+    ) -> Iterator[Used]:
+        """Yield what each turn used, in the order of the conversations' ids.
+
+        Args: conversations: only of these; None: of all. labels: only of those that have all of them.
+        """
+        where, given = ["1"], list[Any]()
+        if conversations is not None:
+            where.append("c.id IN (SELECT value FROM json_each(?))")
+            given.append(_listed(conversations))
+        where += [_LABELLED] * len(labels)
+        given += map(storable, labels)
         ids = self._db.execute(
-            f"SELECT key, id FROM @conversations {where} ORDER BY id",
-            () if conversation is None else (conversation,),
+            f"SELECT c.key, c.id, c.data FROM @conversations c WHERE {' AND '.join(where)} ORDER BY c.id",
+            given,
         )
         asked = (
             "SELECT turn, started, model, tokens FROM @turns WHERE key BETWEEN ? AND ? ORDER BY key"
         )
-        for key, id in ids.fetchall():
+        for key, id, data in ids.fetchall():
+            put = _conversation(data).labels
             for turn, started, model, tokens in self._db.execute(asked, _range(key)):
-                yield Used(turn, id, started, model, _tokens(tokens))
+                yield Used(turn, id, started, model, _tokens(tokens), put)
 
 
 class BesideLogs(SQLiteIndex):
@@ -457,7 +470,7 @@ def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
         where.append("instr(title, ?)")
         values.append(_folded(wanted.title))
     for label in wanted.labels:
-        where.append("EXISTS (SELECT 1 FROM json_each(data, '$.labels') WHERE value = ?)")
+        where.append(_LABELLED)
         values.append(storable(label))
     if wanted.states:
         where.append(
@@ -485,7 +498,8 @@ def _listing(wanted: Wanted) -> tuple[list[str], list[Any]]:
 def _columns(turn: TurnRow) -> tuple[Any, ...]:
     """Return the columns of a turn's row, without its key."""
     tokens = msgspec.json.encode(turn.tokens).decode()
-    named = storable(turn.turn), storable(turn.model), turn.started, tokens
+    started = None if turn.undated else turn.started
+    named = storable(turn.turn), storable(turn.model), started, tokens
     return *named, int(turn.state is None), encoded(turn)
 
 

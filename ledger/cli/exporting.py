@@ -107,6 +107,35 @@ def export(
             help="Definitions of tools, a JSON list as the format has them; default: what was called.",
         ),
     ] = None,
+    instructions: Annotated[
+        str | None,
+        typer.Option(
+            "--instructions",
+            metavar="TEXT",
+            help="What the system says in rows in which no instructions are recorded.",
+        ),
+    ] = None,
+    min_rating: Annotated[
+        float | None,
+        typer.Option("--min-rating", help="Rows end with turns that are rated at least so."),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="TEXT",
+            help="Rows end with turns that have this label, and each one given, themselves or by "
+            "their conversation.",
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Rows end with turns that this model answered; may be given again.",
+        ),
+    ] = None,
     output: Output = None,
 ) -> None:
     """Write conversations out: whole as JSON, to read, for another program, or for training.
@@ -117,6 +146,13 @@ def export(
     if bool(ids) == every:
         raise typer.BadParameter("name conversations, or say --all")
     _check(format, branches, turn, pairs, several=every or len(ids or []) > 1)
+    chooses = min_rating is not None or bool(label or model)
+    if chooses and format.value not in exporting.ROWS:
+        raise typer.BadParameter(
+            f"--min-rating, --label and --model choose rows; {format.value} is whole conversations"
+        )
+    if instructions and format in (ExportFormat.json, ExportFormat.markdown):
+        raise typer.BadParameter(f"{format.value} has no rows to put --instructions into")
     if every:
         name_foreign_files(store_of(context), as_json=False)
     chats = [conversation(context, id) for id in ids or []]
@@ -127,22 +163,28 @@ def export(
         turn=None if turn is None else named(chats[0], turn),
         tools=[] if tools is None else _tools(tools),
         pairs=_PAIRS[pairs or ExportPairs.all],
+        instructions=instructions or "",
+        min_rating=min_rating,
+        labels=label or [],
+        models=model or [],
     )
     write_out(made, output)
     _tell(made.notes)
     if not made.rows:
-        _tell_nothing(_lacking(context, format, made.conversations))
+        _tell_nothing(_lacking(context, format, made.conversations, chooses=chooses))
 
 
-def _lacking(context: typer.Context, format: ExportFormat, conversations: int) -> str:
+def _lacking(
+    context: typer.Context, format: ExportFormat, conversations: int, *, chooses: bool
+) -> str:
     """Say why nothing was made."""
     if not conversations:
         return f"no conversations in {store_told(context)}"
-    if format.value.startswith("preferences"):
+    if format.value.startswith("preferences") and not chooses:
         return (
             "no question has two answers that were rated otherwise; `turn-ledger rate` rates them"
         )
-    return "no turn has an answer"
+    return "no turn fits" if chooses else "no turn has an answer"
 
 
 def _tell_nothing(why: str) -> None:

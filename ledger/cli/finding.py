@@ -31,6 +31,21 @@ Models = Annotated[
     list[str] | None,
     typer.Option("--model", metavar="NAME", help="That this model answered; may be given again."),
 ]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label", metavar="TEXT", help="Of conversations with this label, and each one given."
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--in",
+        metavar="ID",
+        help="Only in this conversation; may be given again.",
+        show_default=False,
+    ),
+]
 Since = Annotated[
     str | None,
     typer.Option(
@@ -64,6 +79,7 @@ class By(StrEnum):
     day = "day"
     month = "month"
     conversation = "conversation"
+    label = "label"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -110,10 +126,7 @@ def list_(
         typer.Option("--state", help="With a turn in this state, or in one of these."),
     ] = None,
     model: Models = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option("--label", metavar="TEXT", help="With this label, and each one given."),
-    ] = None,
+    label: Labels = None,
     since: Since = None,
     until: Until = None,
     limit: Annotated[
@@ -214,10 +227,8 @@ def search(
             show_default=False,
         ),
     ],
-    conversation: Annotated[
-        str | None,
-        typer.Option("--in", metavar="ID", help="Only in this conversation.", show_default=False),
-    ] = None,
+    conversation: Only = None,
+    label: Labels = None,
     model: Models = None,
     since: Since = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=MOST, help="At most so many.")] = 20,
@@ -228,9 +239,13 @@ def search(
     Example: turn-ledger search 'parcel "in the rain"' --since 30d
     """
     store = store_of(context)
-    where = None if conversation is None else whole_id(store, conversation)
     found = of(store).search(
-        query, conversation=where, models=model or [], since=when(since), limit=limit
+        query,
+        conversation=_only(store, conversation),
+        labels=label or [],
+        models=model or [],
+        since=when(since),
+        limit=limit,
     )
     if as_json:
         say_json([{**_fields(hit), "at": moment(hit.at)} for hit in found])
@@ -257,6 +272,8 @@ def _hit_text(hit: Hit) -> str:
 def usage(
     context: typer.Context,
     by: Annotated[By, typer.Option("--by", help="What it is summed by.")] = By.model,
+    conversation: Only = None,
+    label: Labels = None,
     since: Since = None,
     until: Until = None,
     timezone: Annotated[
@@ -273,7 +290,15 @@ def usage(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     first, last = when(since, zone), when(until, zone, end=True)
-    found = of(store_of(context)).usage(by.value, since=first, until=last, timezone=zone)
+    store = store_of(context)
+    found = of(store).usage(
+        by.value,
+        conversation=_only(store, conversation),
+        labels=label or [],
+        since=first,
+        until=last,
+        timezone=zone,
+    )
     if as_json:
         say_json(
             [{by.value: each.key, "turns": each.turns, "tokens": each.tokens} for each in found]
@@ -285,12 +310,17 @@ def usage(
     _end(found, as_json=as_json)
 
 
+_UNNAMED = {By.label.value: "no label", By.day.value: "no date", By.month.value: "no date"}
+"""What turns are of that have no key."""
+
+
 def _say_usage(found: Answer[Spent], by: str) -> None:
     named = sorted({kind for each in found for kind in each.tokens})
     total = {kind: sum(each.tokens.get(kind, 0) for each in found) for kind in named}
     kinds = [kind for kind in named if total[kind]]
-    rows = [(each.key or "not known", each.turns, each.tokens) for each in found]
-    rows.append(("together", sum(each.turns for each in found), total))
+    rows = [(each.key or _UNNAMED.get(by, "not known"), each.turns, each.tokens) for each in found]
+    if by != By.label:  # A turn counts for each of its labels.
+        rows.append(("together", sum(each.turns for each in found), total))
     table = [[by, "turns", *(one_line(kind, 30) for kind in kinds)]]
     table += [
         [one_line(name, 40), f"{turns:,}", *(f"{tokens.get(kind, 0):,}" for kind in kinds)]
@@ -316,6 +346,11 @@ def _say_stacked(table: list[list[str]]) -> None:
 
 
 # -- shared --------------------------------------------------------------------------------------------
+
+
+def _only(store: Any, ids: list[str] | None) -> list[str] | None:
+    """Return the ids that are meant, each given whole or by its beginning; None: all are."""
+    return [whole_id(store, id) for id in ids] if ids else None
 
 
 def _headed(heading: str, title: str | None) -> str:

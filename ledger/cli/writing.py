@@ -35,6 +35,7 @@ from ledger.conversation import Conversation
 from ledger.errors import ImportInvalid
 from ledger.formats.base import Report
 from ledger.records import messages
+from ledger.sources.belonging import belonging
 from ledger.sources.exporting import log_of
 from ledger.sources.importing import import_conversations
 from ledger.stores.folder import FolderStore
@@ -62,6 +63,21 @@ def import_(
             show_default=False,
         ),
     ],
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--prefix",
+            metavar="TEXT",
+            help="What ids of conversations begin with, as ann. for all that is Ann's.",
+            show_default=False,
+        ),
+    ] = "",
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label", metavar="TEXT", help="Put on what gains a turn; may be given again."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Import conversations: a file, zip or folder of a known program, or our own JSON.
@@ -72,7 +88,17 @@ def import_(
     """
     shown = Progress(None if as_json else sys.stderr)
     try:
-        report = import_conversations(paths, store=store_of(context), progress=shown.show)
+        belonging(prefix, label or [])
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    try:
+        report = import_conversations(
+            paths,
+            store=store_of(context),
+            prefix=prefix,
+            labels=label or [],
+            progress=shown.show,
+        )
     except ImportInvalid as error:
         shown.end()
         if error.report is not None and error.report.found:

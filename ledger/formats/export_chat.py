@@ -35,13 +35,14 @@ class Requests:
     def rows(self, talk: Talk, how: How, notes: Counter[str]) -> Iterator[Raw]:
         """Yield one request for each branch."""
         talks.note_unanswered(talk, notes)
-        for end in talk.ends:
-            messages = talk.messages(end)
+        for end in talk.ends(how, notes):
+            messages = how.instructed(talk.messages(end))
             row, losses = self.request(messages, talk.read)
             talks.note_losses(self.name, losses, notes)
             if not row["messages"] or row["messages"][-1]["role"] != "assistant":
                 notes["branches left out, whose last answer cannot be said"] += 1
                 continue
+            talks.note_unasked(messages, notes)
             tools = self.tools(messages, how)
             yield {**row, "tools": tools} if tools else row
 

@@ -35,10 +35,10 @@ _IDS = pairing.Ids()
 
 def rows(talk: Talk, how: How, notes: Counter[str]) -> Iterator[Raw]:
     """Yield the chat."""
-    erased = sum(node.erased for node in talk.history.nodes.values())
-    notes["turns left out, without an answer (erased)"] += erased
+    if erased := sum(node.erased for node in talk.history.nodes.values()):
+        notes["turns left out, without an answer (erased)"] += erased
     losses = Losses(name)
-    chat = _Chat(talk, losses)
+    chat = _Chat(talk, how, losses)
     for turn in talk.history.order:
         if not talk.history.node(turn).erased:
             chat.add(talk.history.node(turn))
@@ -49,10 +49,10 @@ def rows(talk: Talk, how: How, notes: Counter[str]) -> Iterator[Raw]:
 class _Chat:
     """The messages of a chat as they are added, turn by turn."""
 
-    def __init__(self, talk: Talk, losses: Losses) -> None:
+    def __init__(self, talk: Talk, how: How, losses: Losses) -> None:
         self._talk = talk
         self._losses = losses
-        self._system = _system(talk)
+        self._system = _system(talk, how)
         self._messages: dict[str, Raw] = {}
         self._models: dict[str, None] = {}
         self._end: dict[str | None, str] = {}
@@ -177,13 +177,16 @@ class _Chat:
         return "\n".join(texts), files
 
 
-def _system(talk: Talk) -> str:
-    """Return the instructions that all lines of a conversation begin with; none where they differ."""
+def _system(talk: Talk, how: How) -> str:
+    """Return the instructions that all lines of a conversation begin with; none where they differ.
+
+    Where no line has any, those that were given.
+    """
     said = {
         json.dumps(_texts(exchange.asked(talk.history.node(root)))) for root in talk.history.roots
     }
-    texts = json.loads(said.pop()) if len(said) == 1 else []
-    return "\n\n".join(texts)
+    texts = json.loads(said.pop()) if len(said) == 1 else [""]
+    return "\n\n".join(texts) if texts else how.instructions
 
 
 def _texts(asked: list[Message]) -> list[str]:
@@ -216,6 +219,8 @@ def _items(line: Line, losses: Losses) -> Iterator[Raw]:
         output = [{"type": "input_text", "text": text}]
         yield {"type": "function_call_output", "call_id": response.part["id"], "output": output}
         return
+    if line.role != "assistant":
+        return losses.add(line.path, f"what the {line.role} says within an answer cannot be said")
     for placed in line.parts:
         part = placed.part
         if part["type"] == "text":

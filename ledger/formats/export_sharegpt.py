@@ -28,13 +28,13 @@ _IDS = pairing.Ids()
 def rows(talk: Talk, how: How, notes: Counter[str]) -> Iterator[Raw]:
     """Yield one conversation for each branch."""
     talks.note_unanswered(talk, notes)
-    for end in talk.ends:
+    for end in talk.ends(how, notes):
         yield _row(talk, end, how, notes)
 
 
 def _row(talk: Talk, end: str, how: How, notes: Counter[str]) -> Raw:
     losses = Losses(name)
-    system = _system(exchange.instructions(talk.history, end), losses)
+    system = _system(how.instructed(exchange.instructions(talk.history, end)), losses)
     said: list[Raw] = []
     messages: list[Message] = []
     for place, node in enumerate(talk.branch(end)):

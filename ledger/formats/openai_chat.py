@@ -77,7 +77,8 @@ def _message(line: Line, losses: Losses) -> Raw | None:
     if line.role == "tool":
         return _result(line, losses)
     kept = own({"only": line.only}, name)
-    named = {"name": line.name} if line.name is not None else {}
+    who = pairing.speaker(line, losses)
+    named = {"name": who} if who is not None else {}
     if line.role == "assistant":
         made = _assistant(line, kept, losses)
     else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections import Counter, deque
 from dataclasses import replace
 
@@ -24,6 +25,8 @@ MISSING = "No result was recorded."
 _Call = tuple[int, int]
 """Which line, which part of it."""
 _Key = tuple[int, int, int]
+_SPEAKER = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_UNSAFE_RUN = re.compile(r"[^A-Za-z0-9_-]+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -83,6 +86,19 @@ def tool_name(placed: Placed, losses: Losses) -> str:
     if plain != name:
         losses.of(placed, "the tool's name has signs that are not taken; they are said as _")
     return plain
+
+
+def speaker(line: Line, losses: Losses) -> str | None:
+    """Return the name of who speaks as providers take it; a change is told."""
+    if line.name is None or _SPEAKER.fullmatch(line.name):
+        return line.name
+    bare = (
+        one for one in unicodedata.normalize("NFKD", line.name) if not unicodedata.combining(one)
+    )
+    plain = _UNSAFE_RUN.sub("_", "".join(bare)).strip("_")[:64]
+    told = "it is said as its letters" if plain else "it is left out"
+    losses.add(line.path, f"who speaks has a name with signs that are not taken; {told}")
+    return plain or None
 
 
 def _answers(given: list[Line]) -> dict[_Call, int]:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from ledger.formats.converting import Loss, Raw, Read
-from ledger.records.messages import Message
-from ledger.views import History, exchange
-from ledger.views.nodes import Node
-from ledger.views.place import nearest_done
+from ledger.records.messages import Message, text
+from ledger.records.transcripts import without_instructions
+from ledger.views import History, exchange, rated
+from ledger.views.nodes import Node, model_of
 
 Pairs = Literal["all", "extremes"]
 """Which preference pairs: of any two answers that differ, or of the best and the worst alone."""
@@ -30,6 +30,38 @@ class How:
     tools: tuple[Raw, ...] = ()
     """Definitions of tools, as the format has them; none: those that were called are described."""
     pairs: Pairs = "all"
+    instructions: str = ""
+    """Said by the system in each row in which no instructions are recorded."""
+    min_rating: float | None = None
+    """The least mean rating of a turn that fits."""
+    labels: tuple[str, ...] = ()
+    """A turn that fits has all of these, itself or by its conversation."""
+    models: tuple[str, ...] = ()
+    """One of these answered a turn that fits; none: any."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether not every turn that has an answer fits."""
+        return self.min_rating is not None or bool(self.labels or self.models)
+
+    def fits(self, history: History, node: Node) -> bool:
+        """Say whether a row may end with a turn: it has an answer, and all holds that is asked for."""
+        if not node.done or (self.models and model_of(node) not in self.models):
+            return False
+        if self.labels and not {*history.labels(), *history.labels(node.id)}.issuperset(
+            self.labels
+        ):
+            return False
+        if self.min_rating is None:
+            return True
+        value = rated.mean(history.ratings(node.id))
+        return value is not None and value >= self.min_rating
+
+    def instructed(self, messages: list[Message]) -> list[Message]:
+        """Return messages with the instructions before them, where they begin with none of their own."""
+        if not self.instructions or len(without_instructions(messages)) < len(messages):
+            return messages
+        return [text("system", self.instructions), *messages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +79,18 @@ class Talk:
     """Whether all branches are meant."""
     read: Read
 
-    @property
-    def ends(self) -> list[str]:
-        """The last turns of the branches that are meant, in log order; each is done."""
-        if self.every:
-            return ends(self.history)
-        end = nearest_done(self.history, self.at)
-        return [] if end is None else [end]
+    def ends(self, how: How, notes: Counter[str]) -> list[str]:
+        """Return the last turns of the rows, in log order: those that fit with none behind them that does.
+
+        Args: notes: counts the turns with an answer that are in no row for that.
+        """
+        meant = [node for node in self._meant() if node.done]
+        found = ends(self.history, (node for node in meant if how.fits(self.history, node)))
+        if how.chooses:
+            inside = {node.id for end in found for node in self.history.upward(end)}
+            if left_out := sum(node.id not in inside for node in meant):
+                notes["turns left out, which do not fit, nor does one behind them"] += left_out
+        return found
 
     def branch(self, end: str) -> list[Node]:
         """Return the turns of a branch that are done, the first one first."""
@@ -69,10 +106,13 @@ class Talk:
 
     def unanswered(self) -> Iterator[Node]:
         """Yield the turns without an answer among those that are meant."""
-        meant: Iterable[Node] = self.history.upward(self.at)
+        return (node for node in self._meant() if not node.done)
+
+    def _meant(self) -> Iterable[Node]:
+        """Return the turns of the branches that are meant, a parent before those below it."""
         if self.every:
-            meant = map(self.history.node, self.history.order)
-        return (node for node in meant if not node.done)
+            return map(self.history.node, self.history.order)
+        return reversed(list(self.history.upward(self.at)))
 
 
 class Exporter(Protocol):
@@ -89,11 +129,16 @@ class Exporter(Protocol):
         """
 
 
-def ends(history: History) -> list[str]:
-    """Return every turn that is done and that no done turn goes on from, in log order."""
-    done = [node for node in map(history.node, history.order) if node.done]
-    above = {nearest_done(history, node.parent) for node in done}
-    return [node.id for node in done if node.id not in above]
+def ends(history: History, fitting: Iterable[Node] | None = None) -> list[str]:
+    """Return the turns that no other of them goes on from, in their order.
+
+    Args: fitting: turns, a parent before those below it; None: all that are done.
+    """
+    if fitting is None:
+        fitting = (node for node in map(history.node, history.order) if node.done)
+    found = {node.id: node for node in fitting}
+    above = {history.nearest(node.parent, found) for node in found.values()}
+    return [turn for turn in found if turn not in above]
 
 
 def note_unanswered(talk: Talk, notes: Counter[str]) -> None:
@@ -107,6 +152,12 @@ def what_became(node: Node) -> str:
     if node.erased:
         return "erased"
     return "not over" if node.outcome is None else node.outcome
+
+
+def note_unasked(messages: Iterable[Message], notes: Counter[str]) -> None:
+    """Count a row in which no user says anything: not every trainer takes it."""
+    if not any(message["role"] == "user" for message in messages):
+        notes["rows in which no user says anything"] += 1
 
 
 def note_losses(format: str, losses: Sequence[Loss], notes: Counter[str]) -> None:

@@ -136,6 +136,8 @@ class Tree:
         user = prompts[-1].node if prompts else None
         end.turn = (self._identify or self._id)(user, name)
         nodes = [kept.node for kept in path]
+        # What stands before an answer that nobody asked for is no part of the answer.
+        before = [] if prompts else [m for node in _aside_nodes(path[0]) for m in node.messages]
         return DraftTurn(
             id=end.turn,
             parent=top.above.turn if top.above else None,
@@ -144,8 +146,8 @@ class Tree:
             state="done" if name is not None else "abandoned",
             model=_last(node.model for node in nodes),
             usage=_usage(kept for kept in path if counted_by.get(kept) is end),
-            messages_in=_messages(prompts),
-            messages_out=self._pair(_messages(path)),
+            messages_in=_messages(prompts) or before,
+            messages_out=self._pair(_messages(path)[len(before) :]),
             source=self._source(prompts + path, user, _cut(nodes, end.answered)),
         )
 

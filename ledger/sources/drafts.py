@@ -20,7 +20,8 @@ from ledger.records.kinds import NewRecord, new
 from ledger.turns import commands, programs
 from ledger.views import History
 from ledger.views.earlier import usage_of
-from ledger.views.nodes import Node
+from ledger.views.nodes import LABEL, Node
+from ledger.views.ratings import label_data
 
 IMPORTED = "import"
 """The entry kind that says what an import left: its source, its raw records, where the head was."""
@@ -51,11 +52,18 @@ def lacking(history: History, draft: Draft) -> list[DraftTurn]:
     return [turn for turn in draft.turns if turn.id not in history and turn.id not in draft.held]
 
 
-def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime) -> Addition:
+def addition(
+    history: History,
+    draft: Draft,
+    *,
+    keeps_bytes: bool,
+    now: datetime,
+    labels: tuple[str, ...] = (),
+) -> Addition:
     """Return what a history lacks of a draft; no records when it has all of it.
 
     Where a turn was erased, the source's own records are not kept: they would bring it back.
-    Args: keeps_bytes: whether there is a place for attachments.
+    Args: keeps_bytes: whether there is a place for attachments. labels: put on a conversation that gains a turn.
     """
     added = lacking(history, draft)
     held = sum(turn.id in draft.held and turn.id not in history for turn in draft.turns)
@@ -73,7 +81,7 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
         "title": draft.title or None,
         "head": left,
         "raw": raw,
-        "notes": dict(draft.notes.counts),
+        "notes": {what: n for what, n in draft.notes.counts.items() if n},
     }
     if draft.side_of:
         data["side_of"] = draft.side_of
@@ -84,7 +92,25 @@ def addition(history: History, draft: Draft, *, keeps_bytes: bool, now: datetime
     if title is not None:
         out += commands.entry(commands.OWN, commands.TITLE, title, now=now)
     out += commands.entry(commands.OWN, IMPORTED, data, now=now)
+    if added:
+        out += labelled(history, labels, now)
     return Addition(added, out, blobs, held, retitled=title is not None and bool(last))
+
+
+def labelled(history: History, labels: tuple[str, ...], now: datetime) -> list[NewRecord]:
+    """Return what puts labels on a conversation: those of which nobody has said whether it has them."""
+    said = [
+        kinds.payload(entry.data, entry.seq)
+        for entry in history.annotated.get(None, ())
+        if (entry.plugin, entry.entry) == LABEL
+    ]
+    known = [data.get("label") for data in said if isinstance(data, dict)]
+    return [
+        record
+        for label in labels
+        if label not in known
+        for record in commands.entry(*LABEL, label_data(label, on=True), now=now)
+    ]
 
 
 def _named(draft: Draft, added: list[NewRecord], *, keeps_bytes: bool) -> list[bytes]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -56,6 +56,8 @@ _ROWS: dict[str, Exporter] = {
 FORMATS = ("json", "markdown", *_ROWS)
 WHOLE = frozenset({"json", "open-webui", "preferences", "preferences-openai"})
 """The formats that take conversations whole: there is no branch to choose."""
+ROWS = frozenset(_ROWS) - {"open-webui"}
+"""The formats made of rows that end with a turn, so that turns can be chosen."""
 _LISTS = frozenset({"open-webui"})
 """Those whose rows are the elements of one JSON list; else a row is a line."""
 CHUNK_BYTES = 3 << 18
@@ -150,6 +152,10 @@ def export(
     turn: TurnLike | None = None,
     tools: Iterable[dict[str, Any]] = (),
     pairs: Pairs = "all",
+    instructions: str = "",
+    min_rating: float | None = None,
+    labels: Sequence[str] = (),
+    models: Sequence[str] = (),
 ) -> Export:
     """Return conversations as one file of another format, made piece by piece.
 
@@ -161,6 +167,11 @@ def export(
     trees take all. turn: of one conversation, the branch through this turn. tools: definitions of tools as
     the format has them, for rows that call tools; none: what was called is described. pairs: of preferences,
     `all` pairs of answers to the same question whose ratings differ, or `extremes`: the best and the worst.
+    instructions: what the system says in each row in which none are recorded, as those are that a program gives
+    its model by `current().messages(name, instructions=...)`. min_rating, labels, models: which turns rows are
+    for: whose rating, the mean of what each person said last, is at least so; that have all of these labels,
+    themselves or by their conversation; that one of these answered. A row ends with the last such turn of
+    its branch, and has all before it; of preferences the chosen answer is one.
     Returns: the pieces, in bytes, when iterated over; it writes a file (`write`), and tells in `notes` what
     was left out.
     Raises: ValueError: there is no such format or choice. TypeError. While it is made: turn-unknown,
@@ -176,12 +187,40 @@ def export(
         raise ValueError(f"pairs is 'all' or 'extremes', not {pairs!r}")
     if turn is not None and (format in WHOLE or branches == "all"):
         raise ValueError(f"a turn names one branch; {format} takes all of them here")
+    if format not in _ROWS and instructions:
+        raise ValueError(f"{format} has no rows to put instructions into")
+    how = How(
+        tuple(tools),
+        pairs,
+        _text("instructions", instructions),
+        min_rating,
+        _names("labels", labels),
+        _names("models", models),
+    )
+    if min_rating is not None and not isinstance(min_rating, int | float):
+        raise TypeError(f"min_rating is a number, not {min_rating!r}")
+    if format not in ROWS and how.chooses:
+        raise ValueError(
+            f"min_rating, labels and models choose rows; {format} is whole conversations"
+        )
     if turn is not None and not isinstance(chats, Conversation):
         raise TypeError("a turn is one of one conversation: give that conversation")
     if not isinstance(chats, Conversation | Iterable | os.PathLike) and not _is_store(chats):
         reason = "a conversation as `ledger.open` gives it, several, or a store"
         raise TypeError(f"what is exported is {reason}; not {type(chats).__name__}")
-    return Export(chats, _Wish(format, branches, How(tuple(tools), pairs)), turn)
+    return Export(chats, _Wish(format, branches, how), turn)
+
+
+def _text(name: str, given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"{name} is text, not {type(given).__name__}")
+    return given
+
+
+def _names(name: str, given: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str):
+        raise TypeError(f"{name} is a list of names, not {given!r}")
+    return tuple(given)
 
 
 def export_json(chat: Conversation) -> bytes:

@@ -7,9 +7,8 @@ that cannot be imported is reported and costs the others nothing.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,10 +16,11 @@ from typing import Any
 from ledger.errors import ImportInvalid, LedgerError, StoreVersion
 from ledger.formats import merge_json
 from ledger.formats.base import Counted, Draft, Exported, Found, Notes, Report, Skipped, listed
-from ledger.records import ids, times, values
+from ledger.records import times, values
 from ledger.records.kinds import FORMAT, NewRecord, new
 from ledger.sources import drafts, files, holding, seen
 from ledger.sources.ahead import Job, in_order
+from ledger.sources.belonging import Belonging, belonging, conversation_id, under
 from ledger.sources.media import Media
 from ledger.stores.folder import FolderStore
 from ledger.stores.memory import MemoryStore
@@ -41,22 +41,29 @@ def import_conversations(
     paths: Paths,
     *,
     store: Any = None,
+    prefix: str = "",
+    labels: Sequence[str] = (),
     progress: Progress | None = None,
     world: World = SYSTEM,
 ) -> Report:
     """Import every conversation found in files, zip files or folders; formats are found by looking.
 
     Args: paths: one or several. store: None: this process's memory; a folder; or a store.
+    prefix: what the ids of the conversations begin with, as `"ann."`: what is imported under another prefix, or
+    under none, is another conversation with turns of its own, so that chats of several people that begin alike
+    stay apart. Our own JSON keeps its ids, and is skipped under a prefix. labels: put on each conversation
+    that gains a turn, but for those that somebody has put on it or taken off it before.
     progress: called after each conversation with its id and the report so far.
     Returns: the report: what was imported, what was skipped and why, types not known with counts.
     Raises: import-invalid: a path is not there or holds no conversation; all of the others are imported
-    before, and the error names each such path and has the report; TypeError: paths are none; store errors;
+    before, and the error names each such path and has the report; conversation-id: no id can begin with the
+    prefix; TypeError, ValueError: paths or labels are none; store errors;
     conversation-content: `ledger.keep` says that what is imported may not be kept.
     Files that messages point to and that lie in the same zip or folder are kept as attachments of the
     turns that are added.
     Not promised: that every file is there; a turn that was imported before gets none.
     """
-    given = _paths(paths)
+    given, whose = _paths(paths), belonging(prefix, labels)
     kept_in = store_for(store)
     content.refuse(kept_in, ("message", ANSWER), {})
     report = Report()
@@ -64,7 +71,7 @@ def import_conversations(
     for path in given:
         told, found = len(report.notes.skipped), report.found
         try:
-            _import_path(kept_in, path, report, progress, world)
+            _import_path(kept_in, path, whose, report, progress, world)
         except ImportInvalid as error:
             empty.append(Skipped(os.fspath(path), error.reason))
             report.notes.skipped.append(empty[-1])
@@ -101,6 +108,7 @@ def _invalid(empty: list[Skipped], report: Report) -> ImportInvalid:
 def _import_path(
     store: Any,
     path: str | os.PathLike[str],
+    whose: Belonging,
     report: Report,
     progress: Progress | None,
     world: World,
@@ -109,17 +117,22 @@ def _import_path(
     report.files += sum(len(source.files) for source in sources)
     with seen.Seen(store) as known:
         for source in sources:
-            for name in _import_source(store, source, known, report, world):
+            for name in _import_source(store, source, whose, known, report, world):
                 if progress is not None:
                     progress(name, report)
             report.files_read += len(source.files)
 
 
 def _import_source(
-    store: Any, source: files.Source, known: seen.Seen, report: Report, world: World
+    store: Any,
+    source: files.Source,
+    whose: Belonging,
+    known: seen.Seen,
+    report: Report,
+    world: World,
 ) -> Iterator[str]:
     """Import what files hold, unless they are as they were at an import before."""
-    stamp = seen.stamp(source)
+    stamp = seen.stamp(source, whose.prefix)
     counted = Counted(
         source.name, source.format.name if source.format else "unknown", len(source.files)
     )
@@ -135,7 +148,7 @@ def _import_source(
     gained: dict[str, bool] = {}
     skipped = len(report.notes.skipped)
     held = False
-    for done in _imported(store, source, world):
+    for done in _imported(store, source, whose, world):
         report.notes.add(done.notes)
         report.held += done.held
         held = held or done.held
@@ -154,15 +167,6 @@ def _import_source(
         known.add(stamp, turns)
 
 
-def conversation_id(draft: Draft) -> str:
-    """Return the id of an imported conversation: the source's own where it can be one."""
-    try:
-        return ids.check_conversation(draft.source_id)
-    except LedgerError:
-        digest = hashlib.sha256(draft.source_id.encode("utf-8", "replace")).hexdigest()
-        return f"{draft.format}-{digest[:32]}"
-
-
 @dataclass
 class _Done:
     """What came of one conversation of a source."""
@@ -179,36 +183,63 @@ class _Done:
     """Whether a turn may go on and was left out."""
 
 
-def _imported(store: Any, source: files.Source, world: World) -> Iterator[_Done]:
+def _imported(store: Any, source: files.Source, whose: Belonging, world: World) -> Iterator[_Done]:
     """Import the conversations of a source; yield what came of each, in order."""
     items = holding.marked(source.items, world.now)
-    jobs = map(partial(_job, store, source.media, world), items)
+    jobs = map(partial(_job, store, source.media, whose, world), items)
     return in_order(jobs) if isinstance(store, FolderStore) else (job.work() for job in jobs)
 
 
-def _job(store: Any, media: Media, world: World, item: Found) -> Job[_Done]:
+def _job(store: Any, media: Media, whose: Belonging, world: World, item: Found) -> Job[_Done]:
     """Return how a conversation is imported."""
+    if isinstance(item, Exported) and whose.prefix:
+        return _left_out(Skipped(f"conversation {item.conversation}", _KEEPS_ITS_ID))
     if isinstance(item, Skipped):
-        return Job("", 0, lambda: _Done(Notes(skipped=[item])))
+        return _left_out(item)
     if isinstance(item, Exported):
         name, size = item.conversation, len(item.raw_log)
+        found: Draft | Exported = item
     else:
-        name, size = conversation_id(item), sum(map(len, item.raw))
-    return Job(name, size, lambda: _import_one(store, name, item, media, world))
+        name, size = conversation_id(item, whose.prefix), sum(map(len, item.raw))
+        found = under(whose.prefix, item)
+    return Job(name, size, lambda: _import_one(store, name, found, media, whose.labels, world))
 
 
-def _import_one(store: Any, name: str, item: Draft | Exported, media: Media, world: World) -> _Done:
+def _left_out(what: Skipped) -> Job[_Done]:
+    return Job("", 0, lambda: _Done(Notes(skipped=[what])))
+
+
+_KEEPS_ITS_ID = (
+    "our own JSON is the conversation itself and keeps its id: it is not imported under a prefix"
+)
+
+
+def _import_one(
+    store: Any,
+    name: str,
+    item: Draft | Exported,
+    media: Media,
+    labels: tuple[str, ...],
+    world: World,
+) -> _Done:
     """Import one conversation whole; what is wrong with it is its own and is noted."""
     notes = Notes()
     try:
         if isinstance(item, Draft):
-            return _import_draft(store, name, item, media, world)
+            return _import_draft(store, name, item, media, labels, world)
         added, known = _import_export(store, item, notes, world)
+        if added and labels:
+            Log(store, name).append(lambda history: _labelled(history, labels, world))
     except LedgerError as error:
         if error.code.startswith("store-"):
             raise
         return _Done(Notes(skipped=[Skipped(f"conversation {name}", error.message())]), name)
     return _Done(notes, name, True, added, known)
+
+
+def _labelled(history: History, labels: tuple[str, ...], world: World) -> list[NewRecord]:
+    complete(history)
+    return drafts.labelled(history, labels, world.now())
 
 
 def _count(report: Report, gained: dict[str, bool], name: str, gains: bool) -> None:
@@ -300,7 +331,9 @@ def _keep(store: Any, item: Exported, named: set[str]) -> None:
 # -- other formats ---------------------------------------------------------------------------------
 
 
-def _import_draft(store: Any, name: str, draft: Draft, media: Media, world: World) -> _Done:
+def _import_draft(
+    store: Any, name: str, draft: Draft, media: Media, labels: tuple[str, ...], world: World
+) -> _Done:
     """Add the turns that are not there, with the files they point to; those that may go on are left out."""
     log = Log(store, name)
     blobs = log.blobs
@@ -315,7 +348,9 @@ def _import_draft(store: Any, name: str, draft: Draft, media: Media, world: Worl
     def decide(history: History) -> list[NewRecord]:
         nonlocal found
         complete(history)  # Each of its turns is asked for.
-        found = drafts.addition(history, draft, keeps_bytes=blobs is not None, now=world.now())
+        found = drafts.addition(
+            history, draft, keeps_bytes=blobs is not None, now=world.now(), labels=labels
+        )
         if blobs is not None:
             for data in found.blobs:
                 blobs.put(data)

@@ -26,10 +26,11 @@ Stamp = dict[str, list[int]]
 """The files of a source by path, each with its size, its time, and those of what is beside it."""
 
 
-def stamp(source: Source) -> Stamp:
-    """Return what tells whether the files of a source have changed."""
+def stamp(source: Source, prefix: str = "") -> Stamp:
+    """Return what tells whether the files of a source have changed. Args: prefix: that of the import."""
     format = source.format.name if source.format else ""
-    return {f"{format}:{os.path.abspath(file.name)}": file.stamp() for file in source.files}
+    read_as = f"{prefix}:{format}" if prefix else format
+    return {f"{read_as}:{os.path.abspath(file.name)}": file.stamp() for file in source.files}
 
 
 class Seen:

@@ -61,6 +61,16 @@ def sent(node: Node) -> str | None:
     return _time(node, "created", node.record.at)
 
 
+def month(node: Node) -> str | None:
+    """The month in which a turn was used; None: it was imported from a source that does not tell."""
+    source = value(node.record.source)
+    imported = isinstance(source, dict) and isinstance(source.get("format"), str)
+    when = sent(node)
+    if when is None or (imported and _time(node, "created", "") is None):
+        return None
+    return when[:7]
+
+
 def over(node: Node) -> str | None:
     """When a turn ended, as a record's time."""
     return None if node.ended is None else _time(node, "updated", node.ended.at)

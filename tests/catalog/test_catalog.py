@@ -355,6 +355,33 @@ def test_search_filters(store):
     assert len(catalog.search("parcel", limit=2)) == 2
 
 
+def test_a_search_is_of_labels_and_of_several_conversations(store):
+    """Hits of others are no hits, so a limit cuts none of those that are asked for."""
+    for number in range(30):
+        put(store, f"ann.{number}", *said("t", "common", at(1)), label("user:ann"))
+    put(store, "bob.1", *said("t", "common", at(1)), label("user:bob"), label("work"))
+    put(store, "bob.2", *said("t", "common", at(1)), label("user:bob"))
+    catalog = ledger.catalog.of(store)
+
+    def found(**how):
+        return {hit.conversation for hit in catalog.search("common", limit=20, **how)}
+
+    assert found(labels=["user:bob"]) == {"bob.1", "bob.2"}
+    assert found(labels=["user:bob", "work"]) == {"bob.1"}
+    assert (
+        found(labels=["user:bo"])
+        == found(conversation=[])
+        == found(conversation="b\u00f6b")
+        == set()
+    )
+    assert found(conversation=["bob.2", "ann.3", "nobody"]) == {"bob.2", "ann.3"}
+    assert found(conversation=["bob.2", "ann.3"], labels=["user:ann"]) == {"ann.3"}
+    with pytest.raises(TypeError, match="labels is a list"):
+        found(labels="user:bob")
+    with pytest.raises(TypeError, match="conversation is text"):
+        found(conversation=[7])
+
+
 def test_labels_and_messages_are_searched(store):
     """Labels of turns and of conversations, messages and what a stopped turn had said are found."""
     put(store, "a", *said("t", "x"), label("urgent", turn="t"), label("invoices"))
@@ -426,6 +453,42 @@ def test_usage_is_summed_once_per_turn(store):
     assert told(catalog.usage("month")) == [("2026-01", 4, {"in": 8, "out": 1})]
     with pytest.raises(ValueError, match="not by 'colour'"):
         catalog.usage("colour")  # type: ignore[arg-type]
+
+
+def test_usage_is_of_labels_and_summed_by_them(store):
+    """A turn counts for each label of its conversation; those of no label are together."""
+    put(store, "a", *said("t", "x", at(1), usage={"in": 1}), label("ann"), label("work"))
+    put(store, "b", *said("u", "x", at(1), usage={"in": 2}), label("bob"), label("work"))
+    put(store, "c", *said("v", "x", at(1), usage={"in": 4}))
+    catalog = ledger.catalog.of(store)
+
+    def told(by="conversation", **how):
+        return {each.key: each.tokens["in"] for each in catalog.usage(by, **how)}
+
+    assert told(labels=["work"]) == {"a": 1, "b": 2}
+    assert told(labels=["work", "ann"]) == {"a": 1}
+    assert told(conversation=["a", "c"]) == {"a": 1, "c": 4}
+    assert told(conversation=["a", "c"], labels=["work"]) == {"a": 1}
+    assert told("label") == {"ann": 1, "bob": 2, "work": 3, None: 4}
+
+
+def test_imports_without_times_are_of_no_day(store):
+    """What a source does not date is not of the day of the import, but has been used."""
+    dated = {"format": "f", "created": "2025-05-01T00:00:00Z"}
+    for name, source in (("t", {"format": "f"}), ("u", dated), ("v", {})):
+        told = [build.turn(name, source=source), build.ended(name, usage={"in": 1})]
+        put(store, name, *[{**record, "at": at(2)} for record in told])
+    catalog = ledger.catalog.of(store)
+
+    assert {each.key: each.turns for each in catalog.usage("month")} == {
+        None: 1,
+        "2025-05": 1,
+        "2026-01": 1,
+    }
+    assert catalog.usage("day")[0].key is None
+    long_ago = datetime(2000, 1, 1, tzinfo=UTC)
+    assert sum(each.turns for each in catalog.usage(since=long_ago)) == 2
+    assert sum(each.turns for each in catalog.usage()) == 3
 
 
 def test_of_copies_the_one_that_says_counts(store):

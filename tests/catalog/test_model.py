@@ -37,8 +37,10 @@ def _turn(draw: st.DrawFn) -> list[dict[str, Any]]:
     name, parent = draw(build.NAMES), draw(st.one_of(st.none(), build.NAMES))
     text = draw(st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join))
     reads = draw(st.one_of(st.none(), st.lists(build.NAMES, max_size=2)))
+    source = draw(st.sampled_from([None, None, {"format": "f"}, _DATED]))
+    told = {"reads": reads, "source": source}
     sent = build.turn(
-        name, parent, inputs={"m": text}, **({} if reads is None else {"reads": reads})
+        name, parent, inputs={"m": text}, **{key: one for key, one in told.items() if one}
     )
     state = draw(st.sampled_from(["done", "done", "failed", None]))
     usage = {"in": draw(st.integers(0, 5))}
@@ -57,6 +59,7 @@ def _turn(draw: st.DrawFn) -> list[dict[str, Any]]:
     )
 
 
+_DATED = {"format": "f", "created": "2025-05-01T00:00:00Z"}
 _beside = st.one_of(
     st.builds(
         lambda text: [build.new("entry", plugin="ledger", entry="title", data=text)],
@@ -121,6 +124,11 @@ def compare(catalog: Catalog, store: Any) -> None:
             for turn in [None, *history.order]
             if word in text(history, turn)
         }
+        labelled = {name for name, history in histories.items() if word in history.labels()}
+        narrowed = catalog.search(word, labels=[word], limit=1000)
+        assert {(hit.conversation, hit.turn) for hit in narrowed} == {
+            hit for hit in hits if hit[0] in labelled
+        }
 
 
 def compare_usage(catalog: Catalog, histories: dict[str, History]) -> None:
@@ -137,6 +145,8 @@ def compare_usage(catalog: Catalog, histories: dict[str, History]) -> None:
         tokens[oracle.model_of(node)] += sum(oracle.tokens(node).values())
     found = {each.key: (each.turns, sum(each.tokens.values())) for each in catalog.usage()}
     assert found == {key: (count, tokens[key]) for key, count in turns.items()}
+    months = Counter(oracle.month(node) for node in once.values())
+    assert {each.key: each.turns for each in catalog.usage("month")} == months
 
 
 def text(history: History, turn: str | None) -> list[str]:

@@ -427,3 +427,17 @@ def test_without_the_extra_it_says_what_to_install(tmp_path):
 def test_the_version_is_printed(tmp_path):
     """--version prints the version."""
     assert ledger.__version__ in run("--version", store=tmp_path).stdout
+
+
+def test_import_keeps_people_apart(cli, tmp_path):
+    """--prefix begins the ids, --label is put on what is new; what is neither is wrong usage."""
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    path = tmp_path / "chat.jsonl"
+    path.write_text(json.dumps({"messages": said}))
+    for name in ("ann", "bob"):
+        assert cli("import", str(path), "--prefix", f"{name}.", "--label", f"user:{name}")[0] == 0
+
+    (found,) = json.loads(cli("list", "--label", "user:bob", "--json")[1])
+    assert found["id"].startswith("bob.")
+    assert cli("import", str(path), "--prefix", "ann")[0] != 0
+    assert cli("import", str(path), "--label", "")[0] == 2

@@ -105,6 +105,17 @@ def test_tools_are_given_in_a_file(cli, tmp_path):
     assert cli(*command)[0] == 2
 
 
+def test_rows_are_chosen_and_given_instructions(cli, trip):
+    """By rating, label or model of the turn that they end with; that none fits is told."""
+    command = ["export", "--all", "-f", "openai-chat", "--branches", "all"]
+    _, out, _ = cli(*command, "--label", "good", "--min-rating", "1", "--instructions", "Rhyme.")
+    (row,) = rows(out)
+
+    assert {"role": "system", "content": "Rhyme."} == row["messages"][0]
+    assert "By train." == row["messages"][-1]["content"]
+    assert "nothing to write: no turn fits" in cli(*command, "--model", "x")[2]
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -114,6 +125,9 @@ def test_tools_are_given_in_a_file(cli, tmp_path):
         ["trip", "-f", "sharegpt", "--branches", "all", "--turn", "1"],
         ["trip", "other", "-f", "sharegpt", "--turn", "1"],
         ["trip", "--pairs", "all"],
+        ["trip", "--min-rating", "1"],
+        ["trip", "-f", "open-webui", "--label", "x"],
+        ["trip", "-f", "markdown", "--instructions", "x"],
     ],
 )
 def test_what_does_not_go_together_is_wrong_usage(cli, trip, args):

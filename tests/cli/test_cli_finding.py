@@ -169,3 +169,24 @@ def test_moments():
     ago = finding.when("24h")
     assert ago is not None
     assert abs(datetime.now(UTC) - ago - timedelta(days=1)) < timedelta(minutes=1)
+
+
+def test_search_and_usage_are_of_labels_and_conversations(cli, store):
+    """--label and --in narrow both; usage by label has no sum, as a turn may count twice."""
+    put(store, "zoe", *said("z", "a parcel for me", at(5), usage={"in": 7}), label("user:zoe"))
+
+    hits = json.loads(cli("search", "parcel", "--label", "user:zoe", "--json")[1])
+    assert [hit["conversation"] for hit in hits] == ["zoe"]
+    hits = json.loads(cli("search", "parcel", "--in", "zo", "--in", "alex", "--json")[1])
+    assert {hit["conversation"] for hit in hits} == {"zoe", "alex"}
+    (spent,) = json.loads(cli("usage", "--label", "user:zoe", "--json")[1])
+    assert spent["tokens"] == {"in": 7}
+    assert (
+        json.loads(cli("usage", "--in", "zoe", "--by", "conversation", "--json")[1])[0][
+            "conversation"
+        ]
+        == "zoe"
+    )
+    told = cli("usage", "--by", "label")[1]
+    assert "no label" in told
+    assert "together" not in told

@@ -23,6 +23,7 @@ from ledger.formats import (
     talks,
 )
 from ledger.formats.talks import How
+from ledger.records import messages as neutral
 from ledger.views import History
 from tests.formats import told
 from tests.formats.finds import checked, draft, drafts
@@ -270,6 +271,20 @@ def test_open_webui_leaves_erased_turns_out():
     assert {"turns left out, without an answer (erased)": 1} == notes(export_open_webui, h)
 
 
+def test_what_the_system_says_within_an_answer_is_not_the_assistants():
+    """Open WebUI has no place for it: it is left out, and counted."""
+    said = [neutral.text("system", "Be brief."), neutral.text("assistant", "Hi")]
+    ended = {**build.ended("a", outputs={"result": "Hi"}), "messages": said}
+    h = history([build.turn("a"), ended])
+    (row,) = rows(export_open_webui, h)
+
+    (answer,) = (m for m in row["chat"]["messages"] if m["role"] == "assistant")
+    assert "Hi" == answer["content"]
+    assert {"open-webui: what the system says within an answer cannot be said": 1} == notes(
+        export_open_webui, h
+    )
+
+
 def test_an_empty_conversation_is_an_empty_chat():
     """No turn is no message, and no line."""
     (row,) = rows(export_open_webui, history())
@@ -332,6 +347,37 @@ def test_others_are_no_pair():
     assert {"rated turns left out, with none beside that was rated otherwise": 3} == notes(
         export_pairs.trl, h
     )
+
+
+def test_answers_that_nobody_rated_are_told():
+    """Two answers to the same are looked at; one alone is not."""
+    h = history(again("a"), again("b"), talked(name="c"))
+
+    assert {"answers to the same left out, of which none is rated": 2} == notes(export_pairs.trl, h)
+
+
+def test_a_rank_of_the_source_is_a_preference():
+    """The lowest rank is the best."""
+    tried = [
+        [{**build.turn(name, inputs={"message": "ask"}), "source": {"rank": rank}}, ended]
+        for rank, name in ((1, "a"), (0, "b"))
+        for ended in [build.ended(name, outputs={"result": name})]
+    ]
+
+    assert [("b", "a")] == pairs(*tried)
+
+
+@FEW
+@given(told.conversations())
+def test_rows_that_are_chosen_hold_every_turn_that_fits(history):
+    """Each turn that fits is in a row; a row ends with one; and no row is the beginning of another."""
+    fitting = {n.id for n in history.nodes.values() if n.done and n.ordinal % 2}
+    ends = talks.ends(history, (n for n in history.nodes.values() if n.id in fitting))
+    lines = [{node.id for node in history.upward(end)} for end in ends]
+
+    assert fitting == fitting & set().union(*lines)
+    assert fitting.issuperset(ends)
+    assert not any(one < other for one in lines for other in lines)
 
 
 def test_a_pair_in_openais_spelling_is_read_back():

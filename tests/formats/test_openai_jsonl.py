@@ -182,3 +182,13 @@ def test_a_message_without_a_bottom_costs_its_line_alone():
     assert isinstance(skipped, Skipped)
     assert isinstance(one, Draft)
     assert isinstance(other, Draft)
+
+
+def test_the_system_before_an_answer_nobody_asked_for_is_no_part_of_it():
+    """It stands on the side of the user, as it does before a question."""
+    said = [{"role": "system", "content": "Be kind."}, {"role": "assistant", "content": "Hello!"}]
+    (turn,) = draft(openai_jsonl, {"messages": said}).turns
+
+    assert turn.outputs == {"result": "Hello!"}
+    assert [message["role"] for message in turn.messages_in] == ["system"]
+    assert [message["role"] for message in turn.messages_out] == ["assistant"]

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,113 @@ def test_the_heads_branch_or_all(trip):
     assert "By train." == first["messages"][-1]["content"]
     assert first == same
     assert [first, head] == lines(ledger.export(trip, "openai-chat", branches="all"))
+
+
+def ends(made):
+    """What the rows end with."""
+    return [row["messages"][-1]["content"] for row in lines(made)]
+
+
+def test_rows_end_with_the_turns_that_are_chosen(store, trip):
+    """By rating, by label of the turn or the conversation, by model; what is left out is counted."""
+    trip.turn(2).label("good")
+    trip.label("user:ann")
+    other = ledger.open("other", store=store)
+    other.record("Who?", "Me.", model="b")
+    every: Any = {"branches": "all"}
+
+    assert ["By train."] == ends(ledger.export(store, "openai-chat", min_rating=1, **every))
+    assert ["By train."] == ends(ledger.export(store, "anthropic", labels=["good"], **every))
+    assert ["By train.", "By plane."] == ends(
+        ledger.export(store, "openai-chat", labels=["user:ann"], **every)
+    )
+    both = ["good", "user:ann"]
+    assert ["By train."] == ends(ledger.export(store, "openai-chat", labels=both, **every))
+    made = ledger.export(store, "openai-chat", models=["a"])
+    assert ["Porto."] == ends(made)
+    assert {"turns left out, which do not fit, nor does one behind them": 2} == made.notes
+    (row,) = lines(ledger.export(trip, "sharegpt", models=["a"], turn=2))
+    assert "By train." == row["conversations"][-1]["value"]
+
+
+def test_of_preferences_the_chosen_answer_is_chosen(trip):
+    """A pair whose chosen answer does not fit is left out, and counted."""
+    (row,) = lines(ledger.export(trip, "preferences", min_rating=1, models=["a"]))
+    made = ledger.export(trip, "preferences", models=["b"])
+
+    assert "By train." == row["chosen"][0]["content"]
+    assert [] == lines(made)
+    assert {"pairs left out, whose chosen answer does not fit": 1} == made.notes
+
+
+_ROLES = ("system", "user", "assistant")
+
+
+def test_instructions_stand_in_rows_that_have_none_of_their_own(store, trip):
+    """They are not recorded when a program gives them to its model; those that are recorded stay."""
+    told = [{"role": r, "parts": [{"type": "text", "content": r}]} for r in _ROLES]
+    own = ledger.open("own", store=store)
+    own.record("user", "assistant", messages=told)
+    given: Any = {"instructions": "Rhyme."}
+
+    first, second = lines(ledger.export(store, "openai-chat", **given))
+    assert [{"role": "system", "content": "system"}] == first["messages"][:1]
+    assert [{"role": "system", "content": "Rhyme."}] == second["messages"][:1]
+    (row,) = lines(ledger.export(trip, "anthropic", **given))
+    assert "Rhyme." in str(row["system"])
+    assert ["system", "Rhyme."] == [
+        r["system"] for r in lines(ledger.export(store, "sharegpt", **given))
+    ]
+    (row,) = lines(ledger.export(trip, "preferences", **given))
+    assert {"role": "system", "content": "Rhyme."} == row["prompt"][0]
+    chats = json.loads(text(ledger.export(store, "open-webui", **given)))
+    assert [{"system": "system"}, {"system": "Rhyme."}] == [one["chat"]["params"] for one in chats]
+
+
+def test_what_an_import_preferred_is_a_preference(trip, tmp_path):
+    """Pairs that were exported for OpenAI and imported are pairs again, unless somebody rates them here."""
+    path, back = tmp_path / "pairs.jsonl", ledger.MemoryStore()
+    ledger.export(trip, "preferences-openai").write(path)
+    ledger.import_conversations(path, store=back)
+
+    assert lines(ledger.export(back, "preferences-openai")) == lines(
+        ledger.export(trip, "preferences-openai")
+    )
+    (id,) = back.conversations()
+    chat = ledger.open(id, store=back)
+    for turn in chat.all_turns():
+        turn.rate(turn.result == "By plane.")
+    (row,) = lines(ledger.export(back, "preferences"))
+    assert "By plane." == row["chosen"][0]["content"]
+
+
+def test_a_row_that_no_user_begins_is_told(store):
+    """A greeting that nobody asked for is a row, and the notes say so."""
+    chat = ledger.open("greeting", store=store)
+    greeting = {"role": "assistant", "parts": [{"type": "text", "content": "Welcome!"}]}
+    chat.record("", "Welcome!", messages=[greeting])
+    made = ledger.export(chat, "openai-chat")
+
+    assert ["Welcome!"] == ends(made)
+    assert {"rows in which no user says anything": 1} == made.notes
+
+
+def test_a_speakers_name_is_spelled_as_openai_takes_it(store):
+    """Letters, digits, `_` and `-`; a name of none of these is left out; each change is counted."""
+    chat = ledger.open("names", store=store)
+    for name in ("ann", "Dr. Wh\u00f6", "\u674e"):
+        said = [
+            {"role": role, "parts": [{"type": "text", "content": role}]}
+            for role in ("user", "assistant")
+        ]
+        chat.record("user", "assistant", messages=[{**said[0], "name": name}, said[1]])
+    made = ledger.export(chat, "openai-chat")
+    (row,) = lines(made)
+
+    assert ["ann", "Dr_Who", None] == [one.get("name") for one in row["messages"][::2]]
+    assert 2 == sum(made.notes.values())
+    with pytest.raises(ledger.errors.MessagesLossy, match="name"):
+        chat.messages("openai", strict=True)
 
 
 def test_all_of_a_store_in_one_file(store, trip, tmp_path):
@@ -180,6 +288,13 @@ def test_an_empty_store_is_an_empty_file(format):
         ("preferences", {"pairs": "some"}, ValueError),
         ("open-webui", {"turn": 1}, ValueError),
         ("sharegpt", {"turn": 1, "branches": "all"}, ValueError),
+        ("open-webui", {"min_rating": 1}, ValueError),
+        ("json", {"labels": ["x"]}, ValueError),
+        ("markdown", {"instructions": "x"}, ValueError),
+        ("sharegpt", {"labels": "x"}, TypeError),
+        ("sharegpt", {"models": "x"}, TypeError),
+        ("sharegpt", {"min_rating": "1"}, TypeError),
+        ("sharegpt", {"instructions": ["x"]}, TypeError),
     ],
 )
 def test_choices_that_are_none_are_refused(trip, format, choice, raises):
