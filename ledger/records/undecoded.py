@@ -84,6 +84,12 @@ class Undecoded(Sequence[kinds.Recorded]):
             else:
                 yield part, None
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether one of them could not be handed out: a damaged or void line."""
+        made = (part for part in self._parts if not isinstance(part, Lines))
+        return any(isinstance(record, kinds.Unreadable) for part in made for record in part)
+
     def __iter__(self) -> Iterator[kinds.Recorded]:
         return (record for records, _ in self.runs() for record in records)
 

@@ -44,6 +44,8 @@ class _Mark(msgspec.Struct, frozen=True, array_like=True):
     incarnation: tuple[str, str | None] | None
     erasures: str
     """The look without the log's own part."""
+    damaged: str
+    """How the log looked of which lines could not be read: they may be there again in any other. Empty: all were read."""
 
     def stands(self, source: lines.Source) -> bool:
         """Say whether the log still holds the bytes before the mark."""
@@ -223,7 +225,7 @@ class Marked:
         look = self.look(conversation)
         erasures = look.partition(",")[2]
         before = _decoded(mark)
-        after = self._place(conversation, before, erasures) if before is not None else 0
+        after = self._place(conversation, before, look) if before is not None else 0
         for _ in range(_TRIES):
             try:
                 records = self.scan(conversation, after)
@@ -232,6 +234,7 @@ class Marked:
                 continue
             known = self._known.get(conversation)
             if known is not None and known.position == records.position:
+                damaged = records.is_damaged or (after and before is not None and before.damaged)
                 made = _Mark(
                     known.identity,
                     known.end,
@@ -240,6 +243,7 @@ class Marked:
                     known.count,
                     known.position.incarnation,
                     erasures,
+                    look if damaged else "",
                 )
                 return Since(records, look, _encoded(made), whole=not after)
         # Its end was being written each time, or it was removed meanwhile.
@@ -255,9 +259,12 @@ class Marked:
                 told[at] = _told(os.stat(stem + ending, follow_symlinks=False))
         return ",".join(told)
 
-    def _place(self, conversation: str, mark: _Mark, erasures: str) -> int:
-        """Return the place from which to go on: the mark's, or 0 where the log is another."""
+    def _place(self, conversation: str, mark: _Mark, look: str) -> int:
+        """Return the place from which to go on: the mark's, or 0 where the log is another, or may be."""
+        erasures = look.partition(",")[2]
         if mark.erasures != erasures or not erasures.endswith(","):
+            return 0
+        if mark.damaged not in ("", look):
             return 0
         log = self._home.log(conversation)
         try:

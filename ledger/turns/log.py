@@ -115,8 +115,8 @@ class Log:
         self._position: int = 0
         self._erasures: str | None = None
         """What the store says of turns that were taken out; None: it does not say."""
-        self._seen: tuple[int, str] | None = None
-        """Of a damaged log: at which position it was looked at, and how it looked."""
+        self._seen: str | None = None
+        """How the log looked before it was read from its start; None: it was not looked at."""
         self._scan = getattr(self.calls, "scan", self.calls.read)
         self._warned = False
 
@@ -126,14 +126,12 @@ class Log:
         A log that was deleted or replaced meanwhile is read again from its start.
         """
         with self.lock:
-            if self._was_erased_from():  # Looked first, then read.
+            if self._was_erased_from() or self._may_be_mended():  # Looked first, then read.
                 self.history, self._position = History(self.conversation), 0
             history = self.history
             if self._position and not self.moved():
-                if not self._was_mended():
-                    return history
-                history = self.history = History(self.conversation)
-                self._position = 0
+                return history
+            look = None if self._position else self._look()
             try:
                 history, records = self._news(history)
             except Exception as error:
@@ -145,13 +143,12 @@ class Log:
                 history.extend(records)
                 position = getattr(records, "position", history.position)
                 # Only now: the history is looked at without the lock, and is to be whole.
-                self.history, self._position = history, position
+                self.history, self._position, self._seen = history, position, look
             except BaseException:  # An interrupt, say: some of them are folded, nobody knows which.
                 self.history, self._position = History(self.conversation), 0
                 raise
             if not self._warned and history.is_damaged:
                 self._warn()
-            self._was_mended()
             return history
 
     def read_at_once(self) -> History | None:
@@ -172,14 +169,22 @@ class Log:
         before, self._erasures = self._erasures, ask(self.conversation)
         return before not in (None, self._erasures)
 
-    def _was_mended(self) -> bool:
-        """Say whether a damaged log was changed in place since this was asked last: lost lines may be there again."""
-        ask = getattr(self.store, "look", None)
-        if not self.history.is_damaged or ask is None or inspect.iscoroutinefunction(ask):
+    def _may_be_mended(self) -> bool:
+        """Say whether lines that were lost may be there again: of a damaged log each change but our own appends says so.
+
+        Seals and positions do not tell, since those behind a line that is mended stay as they are.
+        """
+        if not self.history.is_damaged:
             return False
-        seen = int(self._position), str(ask(self.conversation))
-        before, self._seen = self._seen, seen
-        return before is not None and before[0] == seen[0] and before != seen
+        look = self._look()
+        return look is not None and look != self._seen
+
+    def _look(self) -> str | None:
+        """Return how the log looks now; None: the store does not say."""
+        ask = getattr(self.store, "look", None)
+        if ask is None or inspect.iscoroutinefunction(ask):
+            return None
+        return str(ask(self.conversation))
 
     def _news(self, history: History) -> tuple[History, Any]:
         """Return what was appended since the last read, and the history to fold it into.
@@ -213,6 +218,7 @@ class Log:
         with self.lock:
             if not isinstance(history, LateHistory):
                 return  # Another thread did, meanwhile.
+            look = self._look()
             records = self._scan(self.conversation, 0)
             found: Position = records.position
             if found.incarnation != before.incarnation:
@@ -223,10 +229,9 @@ class Log:
             # All of them: where lines were lost, the places that seals name at the end are not those that are counted.
             history.become(records)
             if history is self.history:
-                self._position = found
+                self._position, self._seen = found, look
             if not self._warned and history.is_damaged:
                 self._warn()
-            self._was_mended()
 
     def _warn(self) -> None:
         """Tell once of lines that are damaged. What cannot be read for another reason is no damage."""
@@ -290,6 +295,8 @@ class Log:
             own = stack.shallow(lambda: codec.structs_of(records, history.position))
             history.extend(own)
             self._position = count
+            if history.is_damaged:
+                self._seen = self._look()
         except BaseException:
             self.history, self._position = History(self.conversation), 0
             raise

@@ -1,5 +1,6 @@
 """A log that is replaced, or changed in place, under a conversation that is open: what is there now counts."""
 
+import asyncio
 import os
 import warnings
 
@@ -126,7 +127,16 @@ def long_log(tmp_path_factory):
 
 @pytest.mark.parametrize("read", ["late", "whole", "made whole"])
 @pytest.mark.parametrize(
-    "how", ["repair", "repair here", "repair, then an append", "in place", "another file"]
+    "how",
+    [
+        "repair",
+        "repair here",
+        "repair, then an append",
+        "in place",
+        "in place, then an append",
+        "another file",
+        "another file, then an append",
+    ],
 )
 def test_a_line_that_was_mended_is_seen_by_who_has_the_log_open(tmp_path, long_log, how, read):
     """Its request id is not sent again, whether an index, or all that was read, says that it was not sent."""
@@ -153,14 +163,106 @@ def test_a_line_that_was_mended_is_seen_by_who_has_the_log_open(tmp_path, long_l
         if how.startswith("repair"):
             here = chat._log.store if how == "repair here" else ledger.FolderStore(tmp_path)
             assert here.repair("c", copy=long_log)
-            if how.endswith("append"):
-                note = kinds.new("entry", AT, plugin="x", entry="y", data=1)
-                ledger.FolderStore(tmp_path).append("c", [note])
         else:
-            put_back(log, long_log, how)
+            put_back(log, long_log, how.partition(",")[0])
+        if how.endswith("append"):
+            note = kinds.new("entry", AT, plugin="x", entry="y", data=1)
+            ledger.FolderStore(tmp_path).append("c", [note])
         sent = chat.send("x" * 300, request_id="r5")
     assert sent.id == "turn-5"
     assert log.read_bytes().startswith(long_log)
+
+
+def damaged(folder):
+    """Return a log with a turn of a request id whose line is damaged now, and its bytes before that."""
+    log = folder / "conversations" / "c.jsonl"
+    chat = ledger.open("c", echo, store=ledger.FolderStore(folder))
+    chat("one")
+    chat.send("pay", request_id="r5")
+    chat("three")
+    good = log.read_bytes()
+    put_back(log, good.replace(b'"pay"', b'"pax"', 1), "in place")
+    return log, good
+
+
+def test_a_conversation_that_is_gone_on_with_while_it_is_damaged_sees_it_mended(tmp_path):
+    """Its own appends, and those of others, do not hide that."""
+    log, good = damaged(tmp_path)
+    chat = ledger.open("c", echo, store=ledger.FolderStore(tmp_path))
+    other = ledger.open("c", echo, store=ledger.FolderStore(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamageWarning)
+        chat("four")
+        other("five")
+        assert "pay" not in asked(chat.all_turns())
+        chat("six")
+        put_back(log, good + log.read_bytes()[len(good) :], "in place")
+        other("seven")
+        sent = chat.send("pay", request_id="r5")
+    assert sent.id == ledger.open("c", store=tmp_path).turn(request_id="r5").id
+    assert asked(chat.all_turns()) == ["one", "pay", "three", "four", "five", "six", "seven"]
+
+
+def test_a_damaged_log_is_read_once_as_long_as_only_its_reader_appends(tmp_path):
+    damaged(tmp_path)
+    store = ledger.FolderStore(tmp_path)
+    read, scan = [], store.scan
+    store.scan = lambda conversation, after=0: read.append(int(after)) or scan(conversation, after)
+    with pytest.warns(DamageWarning):
+        chat = ledger.open("c", echo, store=store)
+        chat("four")
+    read.clear()
+    chat("five")
+    assert "pay" not in asked(chat.all_turns())
+    assert 0 not in read
+
+
+def test_an_awaitable_conversation_sees_a_line_that_was_mended(tmp_path):
+    log, good = damaged(tmp_path)
+
+    async def main():
+        chat = ledger.aio.open("c", echo, store=ledger.FolderStore(tmp_path))
+        with pytest.warns(DamageWarning):
+            assert len(await chat.all_turns()) == 2
+        put_back(log, good, "another file")
+        ledger.open("c", echo, store=ledger.FolderStore(tmp_path))("four")
+        await chat.send("pay", request_id="r5")
+        return await chat.all_turns()
+
+    assert asked(asyncio.run(main())) == ["one", "pay", "three", "four"]
+
+
+@pytest.mark.parametrize("appended", [False, True])
+@pytest.mark.parametrize("how", ["in place", "another file"])
+def test_a_catalog_finds_a_line_that_was_mended(tmp_path, how, appended):
+    """Also where the catalog, or what it is asked by, was made while the line was damaged."""
+    log, good = damaged(tmp_path)
+    assert not ledger.catalog.of(tmp_path).search("pay")
+    put_back(log, good, how)
+    if appended:
+        ledger.open("c", echo, store=ledger.FolderStore(tmp_path))("four")
+    catalog = ledger.catalog.of(tmp_path)
+    assert len(catalog.search("pay")) == 1
+    assert [row.turns for row in catalog.conversations()] == [3 + appended]
+
+
+def test_a_mark_of_a_log_in_which_all_is_well_is_gone_on_from(tmp_path):
+    """Only what was lost may be there again: elsewhere others' appends are all that is read."""
+    log, good = damaged(tmp_path)
+    store = ledger.FolderStore(tmp_path)
+    note = [kinds.new("entry", AT, plugin="x", entry="y", data=1)]
+    lost = store.since("c")
+    assert not store.since("c", lost.mark).whole
+    store.append("c", note)
+    again = store.since("c", lost.mark)
+    assert again.whole
+    assert not store.since("c", again.mark).whole
+    put_back(log, good, "in place")
+    well = store.since("c", again.mark)
+    assert well.whole
+    store.append("c", note)
+    more = store.since("c", well.mark)
+    assert (more.whole, len(more.records)) == (False, 1)
 
 
 def test_what_is_kept_of_a_log_sees_a_repair(tmp_path, long_log):
