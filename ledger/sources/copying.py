@@ -10,8 +10,8 @@ other. So the writers of a conversation stop, it is copied, and they go on with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -27,8 +27,10 @@ from ledger.records import erasing, ids
 from ledger.stores.base import no_beginning
 from ledger.stores.resolve import store_for
 from ledger.turns.judging import judge_for
-from ledger.turns.log import Log
+from ledger.turns.log import PUTS, Log
 from ledger.turns.world import world_of
+
+T = TypeVar("T")
 
 
 class Copied(msgspec.Struct, kw_only=True):
@@ -65,9 +67,13 @@ def copy_conversations(
     ids; None: all of the source. strict: raise the first refusal; those before it are copied then.
     Returns: what was done, for each in order; one that was refused says why in `refused`, and hides no
     other: conversation-unknown: the source has none of that id. turn-state: a turn of it runs.
-    store-conflict: the target holds something else under the id.
+    store-conflict: the target holds something else under the id. attachment-missing: one that the target had was
+    removed there meanwhile, and the source has it no more.
     Raises: store-io and the like: a store fails. store-unsupported: one of them is no store of ours.
+    TypeError: `conversations` is a text: one conversation is a list of one.
     """
+    if isinstance(conversations, str | bytes):
+        raise TypeError(f"conversations is a list of ids, such as [{conversations!r}], not a text")
     given, taken = store_for(source), store_for(target)
     for store, methods in ((given, ("raw", "conversations")), (taken, ("raw", "grow"))):
         for method in methods:
@@ -100,11 +106,31 @@ def copy_conversation(source: Any, target: Any, conversation: str) -> Copied:
     if not data.startswith(held):
         raise no_beginning(conversation, before)
     report = Copied(conversation=conversation, records=before, added=0)
-    _copy_attachments(source, target, data, report)
+
+    def put() -> None:
+        _copy_attachments(source, target, data, report)
+
     if len(held) < len(data):
-        report.records = int(target.grow(conversation, data))
+        report.records = int(placed(put, lambda: target.grow(conversation, data)))
+    else:
+        put()
     report.added = report.records - before
     return report
+
+
+def placed(put: Callable[[], None], place: Callable[[], T]) -> T:
+    """Put attachments, and place the log that names them; again where others removed some in between.
+
+    Raises: attachment-missing: they did so each time, or cannot be put again.
+    """
+    puts = PUTS
+    while True:
+        put()
+        try:
+            return place()
+        except AttachmentMissing:  # Whoever forgot the last turn that named it came in between.
+            if not (puts := puts - 1):
+                raise
 
 
 def _refuse_running(source: Any, conversation: str) -> None:
@@ -117,6 +143,7 @@ def _refuse_running(source: Any, conversation: str) -> None:
 
 
 def _copy_attachments(source: Any, target: Any, data: bytes, report: Copied) -> None:
+    put, missing = list[str](), list[str]()
     for sha256 in dict.fromkeys(erasing.attachments(data)):
         if target.blobs.has(sha256):
             continue
@@ -125,9 +152,11 @@ def _copy_attachments(source: Any, target: Any, data: bytes, report: Copied) -> 
                 target.blobs.put(stream)
         except AttachmentMissing:
             if any(sha256 in erasing.references(line) for line in data.split(b"\n")):
-                report.missing.append(sha256)
+                missing.append(sha256)
         else:
-            report.attachments.append(sha256)
+            put.append(sha256)
+    report.attachments = list(dict.fromkeys((*report.attachments, *put)))
+    report.missing = missing
 
 
 def place_of(store: Any) -> str:

@@ -21,6 +21,7 @@ from ledger.records.kinds import FORMAT, NewRecord, new
 from ledger.sources import drafts, files, holding, seen
 from ledger.sources.ahead import Job, in_order
 from ledger.sources.belonging import Belonging, belonging, conversation_id, under
+from ledger.sources.copying import placed
 from ledger.sources.media import Media
 from ledger.stores.folder import FolderStore
 from ledger.stores.memory import MemoryStore
@@ -264,8 +265,10 @@ def _import_export(store: Any, item: Exported, notes: Notes, world: World) -> tu
     log = Log(store, item.conversation)
     before = len(log.read().order)
     if not log.history.position and hasattr(store, "adopt"):
-        _keep(store, item, set(item.blobs))
-        store.adopt(item.conversation, item.raw_log)
+        placed(
+            lambda: _keep(store, item, set(item.blobs)),
+            lambda: store.adopt(item.conversation, item.raw_log),
+        )
         return turns, 0
 
     def decide(history: History) -> list[NewRecord]:

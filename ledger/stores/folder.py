@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from ledger.errors import (
@@ -203,9 +203,7 @@ class FolderStore(Marked):
         with self._locked(log.lock, deadline) as lock:
             self._home.check_case(id)
             self._settle(log, deadline)
-            kept: AbstractContextManager[object] = nullcontext()
-            if named:
-                kept = sweeping.keep(named, self.blobs, self._home.sweeping, deadline)
+            kept = sweeping.keep(named, self.blobs, self._home.sweeping, deadline)
             with kept, self._data(log, deadline, expect) as file:
                 debts = log.debts()
                 added = self._append_locked(log, lock, file, bodies, expect)
@@ -306,7 +304,9 @@ class FolderStore(Marked):
             if not fits(log):
                 raise conflict(conversation, 0, self.read_end(conversation))
             self._changing(log)
-            whole.place(log, data)
+            named = dict.fromkeys(erasing.attachments(data))
+            with sweeping.keep(named, self.blobs, self._home.sweeping, deadline):
+                whole.place(log, data)
         self._waiters.wake(conversation)
         return self.read_end(conversation)
 

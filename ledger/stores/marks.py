@@ -45,7 +45,7 @@ class _Mark(msgspec.Struct, frozen=True, array_like=True):
     erasures: str
     """The look without the log's own part."""
     damaged: str
-    """How the log looked of which lines could not be read: they may be there again in any other. Empty: all were read."""
+    """How the log looked, if lines of it were lost: in any other they may be there again. Empty: none was."""
 
     def stands(self, source: lines.Source) -> bool:
         """Say whether the log still holds the bytes before the mark."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -125,9 +125,7 @@ class MemoryStore:
         with self._bell.lock:
             log = self._log(conversation)
             check_expected(conversation, expect, log.position)
-            named = {name for text in bodies for name in erasing.attachments(text)}
-            for sha256 in self.blobs.lost(named):
-                raise AttachmentMissing(sha256=sha256)
+            self._keep(bodies)
             if bodies:
                 if log.newer:
                     where = f"conversation {conversation} in memory"
@@ -160,6 +158,13 @@ class MemoryStore:
                 raise StoreGone(conversation=conversation, after=int(after), found=len(log))
             piece = log.beyond(after)
         return Records(handout.shallow(lambda: decode(piece, after)), position)
+
+    def _keep(self, texts: Iterable[bytes]) -> None:
+        """Refuse what names an attachment that was here and is gone. Raises: attachment-missing."""
+        for sha256 in self.blobs.lost(
+            {name for text in texts for name in erasing.attachments(text)}
+        ):
+            raise AttachmentMissing(sha256=sha256)
 
     def _log(self, conversation: str) -> _Log:
         log = self._logs.get(conversation)
@@ -285,6 +290,7 @@ class MemoryStore:
             log = self._log(conversation)
             if not fits(log):
                 raise conflict(conversation, 0, len(log))
+            self._keep([data])
             if data:
                 self._logs[conversation] = adopted
                 self._bell.ring()

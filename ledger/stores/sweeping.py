@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple
 
 from ledger.errors import AttachmentMissing, LedgerError
@@ -73,11 +73,14 @@ def sweep(
 
 def keep(
     attachments: Iterable[str], blobs: FolderBlobs, lock: str, deadline: float
-) -> locks.LockedFile:
+) -> AbstractContextManager[object]:
     """Let nobody remove attachments while a record that names them is written.
 
-    Raises: attachment-missing: one has gone since it was put.
+    Raises: attachment-missing: one has gone since it was put, or was seen here.
     """
+    attachments = list(attachments)
+    if not attachments:
+        return nullcontext()
     kept = locks.acquire(lock, deadline, create=True, kind=locks.SharedFile)
     lost = blobs.lost(attachments)
     if lost:

@@ -170,7 +170,7 @@ class Log:
         return before not in (None, self._erasures)
 
     def _may_be_mended(self) -> bool:
-        """Say whether lines that were lost may be there again: of a damaged log each change but our own appends says so.
+        """Say whether lines that were lost may be there again: so each change of a damaged log says but our appends.
 
         Seals and positions do not tell, since those behind a line that is mended stay as they are.
         """

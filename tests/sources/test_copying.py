@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 import ledger
-from ledger.errors import ConversationUnknown, StoreConflict, StoreUnsupported, TurnState
+from ledger.errors import (
+    AttachmentMissing,
+    ConversationUnknown,
+    StoreConflict,
+    StoreUnsupported,
+    TurnState,
+)
 from ledger.stores.folder import FolderStore
+from ledger.stores.memory import MemoryStore
 from tests.scenarios.stores import TwoMethods
 from tests.stores.support import foreign
 from tests.testing.sql_places import open_sql, postgres_place, sqlite_place
@@ -14,11 +21,12 @@ from tests.testing.sql_places import open_sql, postgres_place, sqlite_place
 
 @pytest.fixture(params=["sqlite", "postgres", "folder"])
 def target(request, tmp_path):
-    """Return an empty store of each persistent kind."""
+    """Return an empty store, of each persistent kind if nothing else is said."""
     made = {
         "sqlite": lambda: open_sql(sqlite_place(tmp_path)),
         "postgres": lambda: open_sql(postgres_place()),
         "folder": lambda: FolderStore(tmp_path / "target"),
+        "memory": MemoryStore,
     }
     with made[request.param]() as store:
         yield store
@@ -118,3 +126,71 @@ def test_what_cannot_be_copied_is_told(source, target, tmp_path):
     third = FolderStore(tmp_path / "third")
     (done,) = ledger.copy_conversations(source, third, ["alex"])
     assert done.missing == [sha256]
+
+
+class Meanwhile:
+    """The attachments of a store; before one is opened, something is done once."""
+
+    def __init__(self, blobs, first):
+        self.blobs, self.first = blobs, [first]
+
+    def open(self, sha256):
+        while self.first:
+            self.first.pop()()
+        return self.blobs.open(sha256)
+
+
+SHARED, OWN = b"shared" * 100, b"own" * 100
+
+
+def forgotten_meanwhile(source, target):
+    """Have a turn that names an attachment in the target forgotten while a copy that names it too is made."""
+    shared, own = (ledger.Attachment(data, media_type="image/png") for data in (SHARED, OWN))
+    ledger.open("pics", store=source).record({"message": "look", "a": shared, "b": own}, "nice")
+    chat = ledger.open("here", store=target)
+    turn = chat.record({"message": "look", "a": shared}, "nice")
+    assert target.blobs.has(shared.sha256)
+    source.blobs = Meanwhile(source.blobs, lambda: chat.forget(turn))
+    return shared.sha256, own.sha256
+
+
+def test_an_attachment_that_others_forget_while_a_copy_is_made_is_put_again(source, target):
+    shared, own = forgotten_meanwhile(source, target)
+    (done,) = ledger.copy_conversations(source, target, ["pics"])
+    assert (done.refused, done.missing) == (None, [])
+    assert sorted(done.attachments) == sorted([shared, own])
+    assert [each.read() for each in ledger.open("pics", store=target).attachments()] == [
+        SHARED,
+        OWN,
+    ]
+
+
+def test_a_copy_whose_attachment_is_gone_from_both_is_not_placed(source, target):
+    """What it names was in the target when it was begun, so nobody is told that it is missing."""
+    shared, _ = forgotten_meanwhile(source, target)
+    source.blobs.blobs.remove([shared])
+    (done,) = ledger.copy_conversations(source, target, ["pics"])
+    assert done.refused.code == "attachment-missing"
+    assert shared in done.refused.message()
+    assert target.raw("pics") == b""
+
+
+@pytest.mark.parametrize("place", ["adopt", "grow"])
+@pytest.mark.parametrize("target", ["sqlite", "postgres", "folder", "memory"], indirect=True)
+def test_a_log_that_names_an_attachment_which_went_is_not_placed(source, target, place):
+    attachment = ledger.Attachment(SHARED, media_type="image/png")
+    ledger.open("pics", store=source).record({"message": "look", "a": attachment}, "nice")
+    data = source.raw("pics")
+    target.blobs.put(SHARED)
+    target.blobs.remove([attachment.sha256])
+    with pytest.raises(AttachmentMissing):
+        getattr(target, place)("pics", data)
+    assert target.conversations() == []
+    target.blobs.put(SHARED)
+    assert getattr(target, place)("pics", data) == len(source.read("pics"))
+
+
+def test_ids_are_not_taken_from_the_letters_of_one(source, target):
+    with pytest.raises(TypeError, match=r"\['alex'\]"):
+        ledger.copy_conversations(source, target, "alex")
+    assert target.conversations() == []

@@ -208,8 +208,8 @@ def test_a_damaged_log_is_read_once_as_long_as_only_its_reader_appends(tmp_path)
     store = ledger.FolderStore(tmp_path)
     read, scan = [], store.scan
     store.scan = lambda conversation, after=0: read.append(int(after)) or scan(conversation, after)
+    chat = ledger.open("c", echo, store=store)
     with pytest.warns(DamageWarning):
-        chat = ledger.open("c", echo, store=store)
         chat("four")
     read.clear()
     chat("five")

@@ -22,7 +22,7 @@ from ledger.errors import (
     StoreCorrupt,
     StoreGone,
 )
-from ledger.records import codec, ids, kinds
+from ledger.records import codec, erasing, ids, kinds
 from ledger.stores import handout, lines, waking
 from ledger.stores import verify as verifying
 from ledger.stores.base import (
@@ -182,6 +182,7 @@ class SQLStore(KnownEnds):
         if not data:
             return self.append(conversation, [], expect=0)
         cut = handout.shallow(lambda: pieces.cut(conversation, data))
+        named = dict.fromkeys(erasing.attachments(data))
         tenant = self._need_tenant()
         self._known.pop(conversation, None)
         tried: list[bool] = []
@@ -195,6 +196,7 @@ class SQLStore(KnownEnds):
                 ):
                     return
                 check(log)
+                log.keep(self.blobs.seen(named))
                 log.replace(cut)
                 tried.append(True)
 
