@@ -16,6 +16,7 @@ import io
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -204,17 +205,18 @@ class FolderBlobs:
         return stream
 
     def has(self, sha256: str) -> bool:
-        """Say whether there is a file under this name. Not promised: that its bytes are right."""
-        path = self._path(sha256)
-        named = is_name(sha256)
-        there = named and os.path.isfile(path) and not os.path.islink(path)
+        """Say whether there is a file under this name. Raises: store-denied and the like: it may not be looked at.
+
+        Not promised: that its bytes are right.
+        """
+        there = is_name(sha256) and self._is_file(sha256)
         if there:
             self._seen.add(sha256)
         return there
 
     def lost(self, sha256s: Iterable[str]) -> list[str]:
         """Return those of some attachments that were here, as far as this object saw, and are not."""
-        return [s for s in sha256s if s in self._seen and not os.path.isfile(self._path(s))]
+        return [s for s in sha256s if s in self._seen and not self._is_file(s)]
 
     def remove(self, sha256s: Iterable[str]) -> None:
         """Remove attachments, durably; those that are not here are passed over.
@@ -257,6 +259,10 @@ class FolderBlobs:
         files.check_trusted(os.path.dirname(self._folder), by_link=True)
         for path in (self._folder, *shelf):
             files.check_trusted(path)
+
+    def _is_file(self, sha256: str) -> bool:
+        found = files.found_at(self._path(sha256))
+        return found is not None and stat.S_ISREG(found.st_mode)
 
     def _path(self, sha256: str) -> str:
         return os.path.join(self._folder, sha256[:2], sha256)

@@ -200,7 +200,7 @@ class FolderEvents(EventLogs):
                 self._ends.pop(next(iter(self._ends)), None)
 
     def _extend(self, tree: str, fresh: Fresh, *, waits: bool = True) -> list[Event]:
-        if tree not in self._ends and not os.path.lexists(self._stem(tree) + ".jsonl"):
+        if tree not in self._ends and files.found_at(self._stem(tree) + ".jsonl") is None:
             fresh(MemoryLog(tree))  # Refusing makes nothing.
             if not os.path.isdir(self._trees):
                 with files.naming(self._trees):

@@ -214,6 +214,19 @@ def wide_mode(path: str) -> int:
     return mode if mode & 0o077 else 0
 
 
+def found_at(path: str) -> os.stat_result | None:
+    """Return what the system says of what is at a path, following no link; None: nothing is.
+
+    What may not be looked at may be there. Raises: store-denied and the like.
+    """
+    try:
+        return os.stat(path, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise named(error, path) from error
+
+
 def same_file(found: os.stat_result, path: str) -> bool:
     """Say whether a path leads to the file that was found, without following a link."""
     return found_there(found, path) is not None

@@ -322,7 +322,7 @@ class FolderStore(Marked):
         """
         self._check(conversation)
         log = self._home.log(conversation)
-        if not self._home.is_there() or not any(map(os.path.lexists, (log.data, log.lock))):
+        if not self._home.is_there() or not any(map(files.found_at, (log.data, log.lock))):
             return Deleted(conversation=conversation)
         deadline = time.monotonic() + self._lock_timeout_s
         with self._locked(log.lock, deadline):
@@ -354,7 +354,7 @@ class FolderStore(Marked):
         """
         self._check(conversation)
         log = self._home.log(conversation)
-        if not self._home.is_there() or not os.path.lexists(log.data):
+        if not self._home.is_there() or files.found_at(log.data) is None:
             return self._nothing_to_erase(conversation, turn, expect)
         deadline = time.monotonic() + self._lock_timeout_s
         report = handout.with_room(lambda: self._erase(log, turn, expect, deadline))

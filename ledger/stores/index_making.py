@@ -102,7 +102,7 @@ class Indexes:
 
     def find(self, log: Log, file: Descriptor) -> Found | None:
         """Return a log's index, if it is one of the log as it is; None: there is none that is of use."""
-        if os.path.lexists(log.plan):
+        if files.found_at(log.plan):
             return None
         try:
             names = self._cover(log)
@@ -256,7 +256,7 @@ class Indexes:
 
         Raises: OSError, store errors; Damaged: nothing is to be added now, since something is being erased.
         """
-        if os.path.lexists(log.plan):
+        if files.found_at(log.plan):
             raise Damaged("the log is being erased from")
         place = self._place(log)
         files.check_trusted(place)

@@ -126,7 +126,7 @@ class Marked:
         with suppress(FileNotFoundError), self._opened(log) as file:
             sent = log_search.sent(log, file, request_id)
             # Asked afterwards: of a turn that is being erased nothing is to be handed out.
-            return None if os.path.lexists(log.plan) else sent
+            return None if files.found_at(log.plan) else sent
         return []
 
     def read_end(self, conversation: str) -> Position:
@@ -141,8 +141,8 @@ class Marked:
         self._check(conversation)
         stem, told = os.path.join(self._home.conversations, conversation), ""
         for ending in (".forgotten", ".erase"):
-            with suppress(OSError):
-                told += ending + _told(os.stat(stem + ending, follow_symlinks=False))
+            found = files.found_at(stem + ending)
+            told += ending + _told(found) if found is not None else ""
         return told
 
     def wait(self, conversation: str, after: int, timeout: float) -> bool:
@@ -190,7 +190,7 @@ class Marked:
         try:
             with files.Descriptor(log.data, os.O_RDONLY) as file:
                 first = os.pread(file.number, lines.BLOCK, 0)
-            if b"\n" in first.lstrip() and not os.path.lexists(log.plan):
+            if b"\n" in first.lstrip() and files.found_at(log.plan) is None:
                 return True
             return self.read_end(conversation) > 0
         except (FileNotFoundError, StoreLink):
@@ -255,8 +255,8 @@ class Marked:
         stem = os.path.join(self._home.conversations, conversation)
         told = ["", "", ""]
         for ending, at in _TELLING.items():
-            with files.naming(stem + ending), suppress(FileNotFoundError):
-                told[at] = _told(os.stat(stem + ending, follow_symlinks=False))
+            found = files.found_at(stem + ending)
+            told[at] = _told(found) if found is not None else ""
         return ",".join(told)
 
     def _place(self, conversation: str, mark: _Mark, look: str) -> int:

@@ -211,9 +211,8 @@ def source(file: Descriptor, calls: Files, path: str) -> lines.FileSource:
     Raises: FileNotFoundError: the plan says that the log is to go.
     """
     plan = None
-    if os.path.lexists(path):
-        with suppress(StoreCorrupt):
-            plan = read(path, calls)
+    with suppress(StoreCorrupt):
+        plan = read(path, calls)
     if plan is None:
         return lines.FileSource(file, calls)
     if plan.turn is None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ledger.errors import ConversationIdInvalid, StoreLink
+from ledger.errors import ConversationIdInvalid, StoreFull, StoreLink
 from ledger.records import erasing, ids
 from ledger.stores import event_files, files, lines, locks, names, plans, sweeping
 from ledger.stores.base import Deleted
@@ -148,8 +148,7 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
         with locks.acquire(log.data, deadline, create=False) as file:
             report.found = True
             if not begun:
-                plan = plans.Plan(conversation=log.conversation, turn=None)
-                plans.write(log.stem, log.plan, plan, log.files)
+                report.files += _decide(home, log, file, deadline)
             attachments: dict[str, None] = {}
             turns = plans.contents(lines.FileSource(file, log.files), attachments)
             report.files += _remove_trees(home, log, turns, deadline)
@@ -176,10 +175,28 @@ def delete(home: Home, log: Log, blobs: FolderBlobs, deadline: float, *, begun: 
     return report
 
 
+def _decide(home: Home, log: Log, file: Descriptor, deadline: float) -> list[str]:
+    """Write down that a conversation goes. Returns: the files that were removed to make room for that.
+
+    On a full disk the events of its turns go first, which are for who watches. Raises: store-full: that did not help.
+    """
+    plan = plans.Plan(conversation=log.conversation, turn=None)
+    try:
+        plans.write(log.stem, log.plan, plan, log.files)
+        return []
+    except StoreFull:
+        turns = plans.contents(lines.FileSource(file, log.files), {})
+        gone = _remove_trees(home, log, turns, deadline)
+        if not gone:
+            raise
+    plans.write(log.stem, log.plan, plan, log.files)
+    return gone
+
+
 def _purge(home: Home, log: Log, turn: str | None, deadline: float) -> None:
     """Take a turn, or all of the conversation, out of the index that the folder may have."""
     files_of_it = (os.path.join(home.folder, name) for name in names.OF_THE_INDEX)
-    if any(map(os.path.lexists, files_of_it)):
+    if any(map(files.found_at, files_of_it)):
         # Loaded where there is an index: not every Python has SQLite.
         from ledger.stores.index_file import IndexFile
 

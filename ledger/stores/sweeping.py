@@ -82,10 +82,12 @@ def keep(
     if not attachments:
         return nullcontext()
     kept = locks.acquire(lock, deadline, create=True, kind=locks.SharedFile)
-    lost = blobs.lost(attachments)
-    if lost:
+    try:
+        for sha256 in blobs.lost(attachments):
+            raise AttachmentMissing(sha256=sha256)
+    except BaseException:
         kept.close()
-        raise AttachmentMissing(sha256=lost[0])
+        raise
     return kept
 
 

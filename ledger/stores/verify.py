@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 import msgspec
 
-from ledger.errors import AttachmentMissing, LedgerError
+from ledger.errors import AttachmentMissing, StoreCorrupt, StoreLink
 from ledger.records import codec, erasing
 from ledger.records.verdicts import HANDED_OUT, Line, Verdict
 from ledger.stores import lines
@@ -84,6 +84,7 @@ class Report(msgspec.Struct):
 
         Args: blobs: the store's `blobs`. verdicts: what was found of each before, in this or another report;
         what is found is added, so that each is read once.
+        Raises: store-denied, store-io and the like: what cannot be read is neither right nor wrong.
         """
         known = verdicts if verdicts is not None else {}
         for sha256 in self.attachments:
@@ -101,7 +102,7 @@ def _verdict(blobs: Blobs, sha256: str) -> str:
                 pass
     except AttachmentMissing:
         return "missing"
-    except LedgerError:
+    except (StoreCorrupt, StoreLink):
         return "altered"
     return ""
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import ledger
 from ledger.errors import StoreDenied
 from ledger.stores.folder import FolderStore
+from ledger.stores.sql.store import SQLStore
 from tests.stores.support import foreign, log_path, run, stop, turns
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="giving files to other users takes root")
@@ -24,6 +26,14 @@ def code(work):
         return error.code
 store = FolderStore(folder)
 """
+
+LOADED = """
+import ledger
+chat = ledger.open("c", store=folder + "/../loaded")
+chat.forget(chat.record("a", "b"))
+ledger.catalog.of(folder + "/../loaded").search("a")
+"""
+"""All that is needed, loaded before: Python itself may be out of another user's reach."""
 
 
 def within_reach(place: Path) -> Path:
@@ -210,3 +220,140 @@ def test_a_log_that_cannot_be_read_is_not_left_out_of_the_list(tmp_path):
     )
 
     assert said.splitlines() == ["['c']", "store-denied"]
+
+
+@AS_ROOT
+@pytest.mark.parametrize("mode", [0o000, 0o400])
+def test_logs_that_may_not_be_looked_at_are_not_taken_for_none(tmp_path, mode):
+    """Whatever is asked or removed where the folder may not be entered, nobody is told that nothing is there."""
+    FolderStore(tmp_path / "s").append("c", [stop("a")])
+    given_to(BOB, within_reach(tmp_path) / "s")
+    (tmp_path / "s" / "conversations").chmod(mode)
+
+    said = run(
+        LOADED
+        + AS
+        + """
+say(code(lambda: store.read("c")))
+say(code(lambda: store.delete("c")))
+say(code(lambda: store.erase("c", "a")))
+say(code(lambda: store.raw("c")))
+say(code(lambda: store.erasures("c")))
+say(code(lambda: store.look("c")))
+say(code(lambda: store.repair("c")))
+say(code(lambda: store.wait("c", 0, 0)))
+say(code(lambda: ledger.open("c", store=store).head))
+""",
+        tmp_path / "s",
+        BOB,
+    )
+
+    assert said.split() == ["store-denied"] * 9
+    (tmp_path / "s" / "conversations").chmod(0o700)
+    assert turns(FolderStore(tmp_path / "s").read("c")) == ["a"]
+
+
+@AS_ROOT
+@pytest.mark.parametrize("closed", ["attachments", "shelf", "file"])
+def test_attachments_that_may_not_be_looked_at_are_neither_missing_nor_damaged(tmp_path, closed):
+    store = FolderStore(tmp_path / "s")
+    name, _ = store.blobs.put(b"abc")
+    ledger.open("c", store=store).record({"file": ledger.Attachment(b"abc", media_type="x/y")}, "b")
+    given_to(BOB, within_reach(tmp_path) / "s")
+    shelf = tmp_path / "s" / "attachments" / name[:2]
+    path = {"attachments": shelf.parent, "shelf": shelf, "file": shelf / name}[closed]
+    path.chmod(0o000)
+
+    said = run(
+        AS
+        + f"""
+say(code(lambda: store.blobs.get("{name}")))
+say(code(lambda: store.verify("c").check_attachments(store.blobs)))
+say(code(lambda: store.blobs.has("{name}")))
+""",
+        tmp_path / "s",
+        BOB,
+    )
+
+    seen = "True" if closed == "file" else "store-denied"
+    assert said.split() == ["store-denied", "store-denied", seen]
+
+
+@AS_ROOT
+def test_an_attachment_that_is_not_seen_any_more_is_not_taken_for_removed(tmp_path):
+    """What this object put, in a folder that was closed since: a record that names it is not refused as if it went."""
+    FolderStore(tmp_path / "s").append("c", [stop("a")])
+    given_to(BOB, within_reach(tmp_path) / "s")
+
+    said = run(
+        AS
+        + """
+name, _ = store.blobs.put(b"abc")
+os.chmod(folder + "/attachments", 0)
+say(code(lambda: store.blobs.lost([name])))
+os.chmod(folder + "/attachments", 0o700)
+say(code(lambda: store.blobs.lost([name])))
+""",
+        tmp_path / "s",
+        BOB,
+    )
+
+    assert said.split() == ["store-denied", "[]"]
+
+
+@AS_ROOT
+def test_an_index_that_may_not_be_read_goes_with_what_it_holds_of_a_forgotten_turn(tmp_path):
+    chat = ledger.open("c", store=tmp_path / "s")
+    turn = chat.record("a secret", "b").id
+    assert len(ledger.catalog.of(tmp_path / "s").search("secret")) == 1
+    given_to(BOB, within_reach(tmp_path) / "s")
+    (tmp_path / "s" / "catalog.sqlite").chmod(0o000)
+
+    said = run(
+        LOADED + AS + f'say(code(lambda: bool(ledger.open("c", store=folder).forget("{turn}"))))',
+        tmp_path / "s",
+        BOB,
+    )
+
+    assert said.split() == ["True"]
+    assert not (tmp_path / "s" / "catalog.sqlite").exists()
+
+
+@AS_ROOT
+@pytest.mark.parametrize("mode", [0o000, 0o400])
+def test_a_database_that_may_not_be_looked_at_is_not_taken_for_none(tmp_path, mode):
+    """In a folder that may not be entered: neither is it empty, nor is one made."""
+    place = tmp_path / "in"
+    place.mkdir()
+    url = f"sqlite:///{place}/s.db"
+    with SQLStore(url) as made:
+        made.append("c", [stop("a")])
+    given_to(BOB, within_reach(tmp_path) / "in")
+
+    said = run(
+        LOADED
+        + f"""
+from ledger.stores.sql.store import SQLStore
+other = SQLStore("{url}")
+"""
+        + AS
+        + f"""
+say(code(lambda: other.read("c")[0]["turn"]))
+os.chmod("{place}", {mode})
+store = SQLStore("{url}", lock_timeout_s=31)
+for each in (store, other):
+    say(code(lambda: each.conversations()))
+    say(code(lambda: each.read("c")))
+    say(code(lambda: each.verify("c")))
+    say(code(lambda: each.delete("c")))
+    say(code(lambda: each.append("c", [stop("b")])))
+    say(code(lambda: ledger.catalog.of(each).search("x")))
+""",
+        place,
+        BOB,
+    )
+
+    assert said.split() == ["a", *["store-denied"] * 12]
+    place.chmod(0o700)
+    with SQLStore(url) as there:
+        assert turns(there.read("c")) == ["a"]

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import stat
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+import ledger
 from ledger.errors import (
     AttachmentMissing,
     LedgerError,
     StoreConflict,
     StoreCorrupt,
+    StoreFull,
     StoreGone,
     StoreIO,
     StoreLink,
@@ -857,3 +861,23 @@ def test_an_interrupt_in_an_erasure(folder, tmp_path):
             break
         nth += 61
     assert nth > 600
+
+
+def echo(message: str) -> str:
+    return message
+
+
+def test_on_a_full_disk_the_events_of_a_conversation_make_room_for_deleting_it(tmp_path):
+    """What is decided has to be written down first; without events that go, it is told that there is no room."""
+    calls = Failing()
+    store = FolderStore(tmp_path, calls=calls)
+    ledger.open("c", echo, store=store)("a")
+    store.append("bare", [stop("a")])
+    assert list((tmp_path / "trees").glob("*.jsonl"))
+
+    for conversation, is_full in (("bare", True), ("c", False)):
+        calls.fail["write"] = [error(errno.ENOSPC)]
+        with pytest.raises(StoreFull) if is_full else nullcontext():
+            assert store.delete(conversation)
+        assert bool(store.read(conversation)) == is_full
+    assert list((tmp_path / "trees").iterdir()) == []

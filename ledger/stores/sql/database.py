@@ -26,6 +26,7 @@ from sqlalchemy.engine import URL, Connection, Engine
 from ledger.bells import Bell, OwnLock
 from ledger.errors import LedgerError, StoreBusy, StoreIO, StoreVersion
 from ledger.stores import forks, handout
+from ledger.stores.files import naming
 from ledger.stores.sql import failures, files, tables, urls
 from ledger.stores.sql.failures import Again, Lost, Missing
 
@@ -246,14 +247,14 @@ class Database:
             return
         for pragma in (f"busy_timeout = {wait}", "synchronous = FULL", "secure_delete = ON"):
             connection.exec_driver_sql(f"PRAGMA {pragma}")
-        connection.info["ledger"] = files.identity(self._file())
+        connection.info["ledger"] = self._identity()
 
     def _check_file(self, connection: Connection) -> None:
         """Refuse a file of SQLite that was removed or replaced since it was opened. Raises: store-io.
 
         What is written to it then is in no file that anybody finds: nothing of it counts.
         """
-        if self.is_postgres or connection.info["ledger"] == files.identity(self._file()):
+        if self.is_postgres or connection.info["ledger"] == self._identity():
             return
         connection.invalidate()
         self.engine.dispose()
@@ -335,10 +336,15 @@ class Database:
             time.sleep(random.uniform(0, _PAUSE_S))
 
     def _is_no_file(self) -> bool:
-        return not self.is_postgres and not os.path.exists(self._file())
+        return not self.is_postgres and self._identity() is None
 
     def _is_only_read(self) -> bool:
         return not self.is_postgres and files.is_read_only(self._file())
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Return what tells the file from another; None: there is none. Raises: store-denied: that may not be seen."""
+        with naming(self.where):
+            return files.identity(self._file())
 
     def _file(self) -> str:
         return self._path
@@ -348,13 +354,10 @@ class Database:
         if self.is_postgres:
             return
         path = self._file()
-        try:
+        with naming(self.where):
             os.makedirs(os.path.dirname(os.path.abspath(path)), 0o700, exist_ok=True)
             with suppress(FileExistsError):
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except OSError as error:
-            reason = os.strerror(error.errno or 0)
-            raise StoreIO(where=self.where, reason=f"it cannot be made: {reason}") from error
 
     def clean_up(self) -> None:
         """Have SQLite drop what was overwritten from its write-ahead log too, if nobody reads there now."""

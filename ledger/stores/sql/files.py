@@ -9,10 +9,10 @@ from typing import Any
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """Return what tells a file from another at its path; None: there is none."""
+    """Return what tells a file from another at its path; None: there is none. Raises: OSError: nobody can know."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
 
