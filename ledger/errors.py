@@ -484,7 +484,7 @@ class StoreConflict(LedgerError):
 
 
 class StoreGone(LedgerError):
-    """Raised when the position to read after is not in this log. Next: forget it, read from 0."""
+    """Raised when the log that was read is gone: deleted, or replaced. Next: forget what was read, read from 0."""
 
     code: ClassVar[str] = "store-gone"
     conversation: str
@@ -493,8 +493,8 @@ class StoreGone(LedgerError):
 
     def message(self) -> str:
         return (
-            f"conversation {self.conversation}: position {self.after} is not in this log (it holds "
-            f"{self.found} records); it was deleted or replaced: read from 0"
+            f"conversation {self.conversation} was deleted or replaced meanwhile: position {self.after} is not in this "
+            f"log (it holds {self.found} records); nothing was recorded: read from 0, or begin anew"
         )
 
 
