@@ -285,7 +285,8 @@ class Conversation:
             chat.tries("Why is 1/3 bigger than 1/4?", settings=[{"lm": "a"}, {"lm": "b"}])
 
         All run at once. One that fails is a turn that is `failed`; the others go on. This view stays
-        where it was, so that the next send, or a merge of these, continues from there.
+        where it was, so that the next send, or a merge of these, continues from there; who opens the
+        conversation afterwards goes on from the one that was recorded last: merge, or set `head`.
         Args: settings: of each turn, over the conversation's own; what the program finds in
         `current().settings`. The rest goes to the program (its own parameter `settings`, if it has one,
         by its place). request_id: the turns are made under `<request_id>#1`, `#2`, ...; asked again, they are the same.

@@ -332,13 +332,13 @@ class QuestionUnknown(LedgerError):
 
 
 class Cancelled(LedgerError):
-    """Raised when the turn was stopped. Next: nothing; somebody asked for it."""
+    """Raised when the turn was stopped. Next: nothing, somebody asked for it; what it did stands (`turn.steps`)."""
 
     code: ClassVar[str] = "turn-stopped"
     turn: str
 
     def message(self) -> str:
-        return f"turn {self.turn} was stopped"
+        return f"turn {self.turn} was stopped; what it had done stands"
 
 
 class RequestMismatch(LedgerError):

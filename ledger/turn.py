@@ -553,7 +553,8 @@ def outcome_of(turn: TurnBase) -> Any:
         raise Cancelled(turn=turn.id)
     if state == "waiting":
         raise TurnWaiting(turn=turn.id, questions=tuple(turn.waiting))
-    error = turn.error or {}
-    told = error_text(error) if error else "it has no result"
-    died = "its process died before it ended; resume() goes on with it"
-    raise TurnState(turn=turn.id, state=state, reason=died if state == "interrupted" else told)
+    told = error_text(turn.error) if turn.error else "it has no result"
+    reason = f"{told}; what it did stands: look at turn.steps before you send it under a new request id"
+    if state == "interrupted":
+        reason = "its process died before it ended; resume() goes on with it"
+    raise TurnState(turn=turn.id, state=state, reason=reason)
