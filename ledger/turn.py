@@ -553,8 +553,10 @@ def outcome_of(turn: TurnBase) -> Any:
         raise Cancelled(turn=turn.id)
     if state == "waiting":
         raise TurnWaiting(turn=turn.id, questions=tuple(turn.waiting))
-    told = error_text(turn.error) if turn.error else "it has no result"
-    reason = f"{told}; what it did stands: look at turn.steps before you send it under a new request id"
     if state == "interrupted":
         reason = "its process died before it ended; resume() goes on with it"
+    else:
+        told = error_text(turn.error) if turn.error else "it has no result"
+        next_step = "look at turn.steps before you send it under a new request id"
+        reason = f"{told}; what it did stands: {next_step}"
     raise TurnState(turn=turn.id, state=state, reason=reason)

@@ -337,7 +337,9 @@ def test_what_a_killed_worker_leaves_another_goes_on_with(workers, client):
         told = list(pieces)
         took_s = time.monotonic() - killed
 
-    assert took_s < 20  # At once, and the answer's two seconds; not when its lease of 30 s runs out.
+    assert (
+        took_s < 20
+    )  # At once, and the answer's two seconds; not when its lease of 30 s runs out.
     (turn,) = b.turns("c")
     assert None in told
     anew = told[len(told) - told[::-1].index(None) :]

@@ -94,6 +94,11 @@ def wait_until_waiting(monkeypatch, scene, count=1):
     return block
 
 
+SECRET = [
+    {"role": role, "parts": [{"type": "text", "content": "secret"}]}
+    for role in ("user", "assistant")
+]
+
 VERBS = {
     "send": lambda scene: scene.open().send("secret"),
     "stream": lambda scene: scene.open().stream("secret"),
@@ -102,9 +107,6 @@ VERBS = {
     "append": lambda scene: ledger.memory(scene.store).append("alex", SECRET),
     "turn": lambda scene: ledger.memory(scene.store).turn("alex").__enter__(),
 }
-SECRET = [
-    {"role": role, "parts": [{"type": "text", "content": "secret"}]} for role in ("user", "assistant")
-]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -197,9 +199,13 @@ def test_a_turn_of_ones_own_is_refused(store):
     memory = ledger.memory(store)
     memory.append("alex", SECRET)
 
-    with pytest.raises(errors.StoreGone), memory.turn("alex") as turn:
-        store.delete("alex")
-        turn.messages += SECRET
+    def own():
+        with memory.turn("alex") as turn:
+            turn.messages += SECRET
+            store.delete("alex")
+
+    with pytest.raises(errors.StoreGone):
+        own()
 
     assert store.read("alex") == []
     assert memory.append("alex", SECRET)  # It began afterwards.
@@ -224,7 +230,17 @@ def test_a_note_with_an_attachment_is_refused(store, monkeypatch):
     assert store.read("alex") == []
 
 
-@pytest.mark.parametrize("verb", ["rate", "label", "set_head", "forget", "stop"])
+NAMING = {
+    "rate": lambda chat, turn: turn.rate(1),
+    "label": lambda chat, turn: turn.label("good"),
+    "note": lambda chat, turn: chat.keep_entry("mine", "note", 1, turn=turn),
+    "head": lambda chat, turn: chat.set_head(turn),
+    "forget": lambda chat, turn: chat.forget(turn),
+    "stop": lambda chat, turn: chat.stop(turn),
+}
+
+
+@pytest.mark.parametrize("verb", NAMING)
 def test_what_names_a_turn_of_it_is_refused(store, verb):
     """A turn that went with its conversation can be rated, labelled and made the head no more."""
     chat = ledger.open("alex", store=store)
@@ -232,10 +248,7 @@ def test_what_names_a_turn_of_it_is_refused(store, verb):
     store.delete("alex")
 
     with pytest.raises(errors.TurnUnknown):
-        if verb in ("rate", "label"):
-            getattr(turn, verb)(1 if verb == "rate" else "good")
-        else:
-            getattr(chat, verb)(turn)
+        NAMING[verb](chat, turn)
     assert store.read("alex") == []
 
 
@@ -266,12 +279,16 @@ def test_awaited_it_is_the_same(store):
         second = asyncio.create_task(opened().send("secret"))
         await waiting.wait()
         memory = aio.memory(store)
-        with pytest.raises(errors.StoreGone):
+
+        async def own():
             async with memory.turn("other") as turn:
-                await asyncio.to_thread(ledger.open("other", store=store).record, "x", "x")
                 turn.messages += SECRET
-                await memory._do("other", turn._arrive)
                 await asyncio.to_thread(store.delete, "other")
+
+        await asyncio.to_thread(ledger.open("other", store=store).record, "x", "x")
+        with pytest.raises(errors.StoreGone):
+            await own()
+        assert store.read("other") == []
         await asyncio.to_thread(store.delete, "alex")
         go.set()
         return await asyncio.gather(first, second, return_exceptions=True)
