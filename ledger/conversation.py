@@ -226,12 +226,10 @@ class Conversation:
         those the conversation was opened with). messages: the user side as neutral messages, where the
         inputs do not say all of it (pictures, instructions); the program finds it in
         `current().messages()`. An input or a setting of this name comes first. request_id: sent again, it
-        is the same turn, wherever this view stands by then and whatever its settings: its recorded
-        outcome, and nothing new is recorded.
+        is the same turn, whatever its place and settings: its recorded outcome, nothing new.
         Raises: what the program raises, after the turn is recorded `failed`. TypeError: the inputs
-        do not fit; nothing was recorded. conversation-busy, conversation-signature,
-        conversation-nested, request-mismatch, record-invalid, record-too-large, store errors;
-        store-gone: the conversation was deleted while this waited, and nothing was recorded.
+        do not fit; nothing was recorded. conversation-busy, conversation-signature, conversation-nested,
+        request-mismatch, record-invalid, record-too-large, store errors; store-gone: it was deleted meanwhile.
         """
         sending = self._maker.prepare(args, kwargs, request_id)
         carrying.through([sending], lambda: self._answer(sending))

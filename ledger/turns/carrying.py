@@ -45,7 +45,7 @@ def through(beginnings: Sequence[Beginning[Any]], go: Callable[[], T]) -> T:
 
     Inside another turn, who stops that one stops them.
     """
-    outer = current.running_turn()
+    outer = current.recorded_turn()
     inside = nullcontext() if outer is None else outer.stopping(lambda: _stop(beginnings))
     try:
         with inside:
