@@ -226,10 +226,10 @@ class Conversation:
         those the conversation was opened with). messages: the user side as neutral messages, where the
         inputs do not say all of it (pictures, instructions); the program finds it in
         `current().messages()`. An input or a setting of this name comes first. request_id: sent again, it
-        is the same turn: its recorded outcome, and nothing new is recorded.
+        is the same turn, whatever its place and settings: its recorded outcome, nothing new.
         Raises: what the program raises, after the turn is recorded `failed`. TypeError: the inputs
-        do not fit; nothing was recorded. conversation-busy, conversation-signature,
-        conversation-nested, request-mismatch, record-invalid, record-too-large, store errors.
+        do not fit; nothing was recorded. conversation-busy, conversation-signature, conversation-nested,
+        request-mismatch, record-invalid, record-too-large, store errors; store-gone: it was deleted meanwhile.
         """
         sending = self._maker.prepare(args, kwargs, request_id)
         carrying.through([sending], lambda: self._answer(sending))
@@ -285,7 +285,8 @@ class Conversation:
             chat.tries("Why is 1/3 bigger than 1/4?", settings=[{"lm": "a"}, {"lm": "b"}])
 
         All run at once. One that fails is a turn that is `failed`; the others go on. This view stays
-        where it was, so that the next send, or a merge of these, continues from there.
+        where it was, so that the next send, or a merge of these, continues from there; who opens the
+        conversation afterwards goes on from the one that was recorded last: merge, or set `head`.
         Args: settings: of each turn, over the conversation's own; what the program finds in
         `current().settings`. The rest goes to the program (its own parameter `settings`, if it has one,
         by its place). request_id: the turns are made under `<request_id>#1`, `#2`, ...; asked again, they are the same.

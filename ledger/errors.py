@@ -332,13 +332,13 @@ class QuestionUnknown(LedgerError):
 
 
 class Cancelled(LedgerError):
-    """Raised when the turn was stopped. Next: nothing; somebody asked for it."""
+    """Raised when the turn was stopped. Next: nothing, somebody asked for it; what it did stands (`turn.steps`)."""
 
     code: ClassVar[str] = "turn-stopped"
     turn: str
 
     def message(self) -> str:
-        return f"turn {self.turn} was stopped"
+        return f"turn {self.turn} was stopped; what it had done stands"
 
 
 class RequestMismatch(LedgerError):
@@ -484,7 +484,7 @@ class StoreConflict(LedgerError):
 
 
 class StoreGone(LedgerError):
-    """Raised when the position to read after is not in this log. Next: forget it, read from 0."""
+    """Raised when the log that was read is gone: deleted, or replaced. Next: forget what was read, read from 0."""
 
     code: ClassVar[str] = "store-gone"
     conversation: str
@@ -493,8 +493,8 @@ class StoreGone(LedgerError):
 
     def message(self) -> str:
         return (
-            f"conversation {self.conversation}: position {self.after} is not in this log (it holds "
-            f"{self.found} records); it was deleted or replaced: read from 0"
+            f"conversation {self.conversation} was deleted or replaced meanwhile: position {self.after} is not in this "
+            f"log (it holds {self.found} records); nothing was recorded: read from 0, or begin anew"
         )
 
 

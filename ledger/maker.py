@@ -19,7 +19,7 @@ from ledger.turn import Turn
 from ledger.turns import asking, commands, content, launching, loops, programs, stopping, telling
 from ledger.turns.attachments import Attachment
 from ledger.turns.launching import Launch
-from ledger.turns.log import Log
+from ledger.turns.log import Begun, Log
 from ledger.turns.merges import Merge
 from ledger.turns.queueing import Queued
 from ledger.turns.recording import Record
@@ -83,13 +83,14 @@ class Merging:
         """Say whether its program can be called, or it repeats another merge; else a merged turn still runs.
 
         Raises: turn-state: one has no answer, and will have none. turn-stopped: it was cancelled.
+        store-gone: the conversation was deleted meanwhile.
         """
         log, view, making = self._maker._log, self._maker._view, self.making
-        merged, history = making.merged, log.read()
+        merged, history = making.merged, log.begin(making.begun)
         if making.repeat(history):
             return True
         dead: Dead = frozenset().union(*(view.dead(history, turn) for turn in merged))
-        history = log.read() if dead else history
+        history = log.begin(making.begun) if dead else history
         if commands.mergeable(history, merged, now=view.world.now(), dead=dead) is not None:
             return False
         if isinstance(self._onto, EllipsisType):
@@ -270,20 +271,24 @@ class Maker:
         """Return a merge on its way. Raises: turn-unknown; TypeError, ValueError: `turns` or `by` cannot be."""
         if isinstance(turns, str) or not isinstance(turns, Iterable):
             raise TypeError(f"merge takes a list of turns, as [3, 5]; not {turns!r}")
-        view, history = self._view, self._log.read()
+        begun = Begun()
+        view, history = self._view, self._log.begin(begun)
         merged = [view.find(history, turn) for turn in turns]
         by = merging.in_conversation(by, lambda turn: view.find(history, turn))
         making = Merge(view, merged, merging.made_by(by), request_id)
+        making.begun = begun
         return Merging(self, making, by, onto, inputs)
 
     def step(self, making: Making) -> str | None:
         """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""
         if isinstance(making, Start):
             self._log.hold(self._view.world.holder())
-        self._log.keep(making.given)  # Before the lock: it may take long.
+        if making.given:
+            self._log.begin(making.begun)
+            self._log.keep(making.given)  # Before the lock: it may take long.
         # One step for threads that share this view: who sends next stands behind this turn.
         with self._log.lock:
-            self._log.append(making.decide, making.given)
+            self._log.append(making.decide, making.given, begun=making.begun)
             if making.repeats is not None:
                 self._log.confirm()  # Who recorded it may have died before it was durable.
                 return making.repeats

@@ -26,7 +26,7 @@ from ledger.stores.resolve import store_for
 from ledger.syncing import Wish
 from ledger.turn import Turn
 from ledger.turns import commands, loops, telling
-from ledger.turns.log import Log
+from ledger.turns.log import Begun, Log
 from ledger.turns.queueing import Queued
 from ledger.turns.view import View
 from ledger.views import History, Rule, rules, transcript
@@ -135,13 +135,15 @@ class Memory:
 
         It goes behind what is there then. While a program's turn runs there, it waits or refuses, as
         `busy` says. Returns: the turns it made: usually one.
-        Raises: record-invalid: the turn has no answer; import-invalid, conversation-busy, store errors.
+        Raises: record-invalid: the turn has no answer; import-invalid, conversation-busy, store errors;
+        store-gone: the conversation was deleted meanwhile.
         """
         if not id:
             return []
-        while not self._is_free(id):
+        begun = Begun()
+        while not self._is_free(id, begun):
             self._chat(id)._log.wait(WAIT_S)
-        return self._append(id, messages, model, usage)
+        return self._append(id, messages, model, usage, begun)
 
     def clear(self, id: str | None) -> None:
         """Begin anew: from now on there is nothing to load. Nothing is deleted.
@@ -169,7 +171,8 @@ class Memory:
         processes added meanwhile stays, and the turn is then a branch beside it.
         Args: history: the messages to begin with, instead of those that are remembered: then nothing is
         loaded and nothing is stored.
-        Raises: conversation-busy; as `save`.
+        Raises: conversation-busy; as `save`; store-gone: the conversation was deleted since it began, and nothing is
+        recorded.
         """
         return MemoryTurn(self, id, history)
 
@@ -221,23 +224,28 @@ class Memory:
         found: list[Any] = told["messages"] if isinstance(told, dict) else told
         return found
 
-    def _append(self, id: str, messages: Any, model: str | None, usage: Any) -> list[Turn]:
-        wish = Wish(messages, self._dialect, model=model, usage=usage, behind=_last, whole=True)
-        return self._sync(id, wish)
+    def _append(
+        self, id: str, messages: Any, model: str | None, usage: Any, begun: Begun
+    ) -> list[Turn]:
+        how: dict[str, Any] = {"behind": _last, "whole": True, "begun": begun}
+        return self._sync(id, Wish(messages, self._dialect, model=model, usage=usage, **how))
 
     def _sync(self, id: str, wish: Wish) -> list[Turn]:
         chat = self._chat(id)
         view = chat._view.at(Cursor())
         view.refuse_nested()
         if ids.is_long_key(chat.id):
-            chat._log.append(lambda history: _key_entry(history, id, view))
+            chat._log.append(lambda history: _key_entry(history, id, view), begun=wish.begun)
         synced = chat._syncer.sync(view, wish)
         return [chat._turn(turn) for turn in synced.turns]
 
-    def _is_free(self, id: str) -> bool:
-        """Say whether nothing runs where a turn would go. Raises: conversation-busy, if it is not to wait."""
+    def _is_free(self, id: str, begun: Begun) -> bool:
+        """Say whether nothing runs where a turn would go.
+
+        Raises: conversation-busy, if it is not to wait; store-gone: it was deleted meanwhile.
+        """
         chat = self._chat(id)
-        place = chat._view.at(Cursor()).place(chat._log.read(), self._busy)
+        place = chat._view.at(Cursor()).place(chat._log.begin(begun), self._busy)
         if place.refusal is not None:
             raise place.refusal
         return place.waits_for is None
@@ -267,6 +275,12 @@ class MemoryTurnBase:
         self._queued: Queued | None = None
         self._given: list[Any] = []
         self._base: str | None = None
+        self._begun = Begun()
+
+    def _arrive(self) -> None:
+        """Note which log it is to go into, before it waits for others."""
+        assert self._id is not None
+        self._memory._chat(self._id)._log.begin(self._begun)
 
     def _begin(self) -> None:
         """Take the list as it is, once nobody else makes a turn there."""
@@ -282,7 +296,8 @@ class MemoryTurnBase:
         if self._given == self.messages[:count]:
             added = self.messages[count:]
         elif self._memory._rule is None:
-            return self._memory._sync(self._id, Wish(self.messages, dialect, "branch", keep=True))
+            how: dict[str, Any] = {"keep": True, "begun": self._begun}
+            return self._memory._sync(self._id, Wish(self.messages, dialect, "branch", **how))
         else:
             (_, _, begun), (_, lead, body) = parts(self._given), parts(self.messages)
             if body[: len(begun)] != begun:
@@ -292,7 +307,13 @@ class MemoryTurnBase:
                 )
             added = body[len(begun) :]
         wish = Wish(
-            added, dialect, "branch", keep=True, behind=lambda h: _still(h, base), lead=lead
+            added,
+            dialect,
+            "branch",
+            keep=True,
+            behind=lambda h: _still(h, base),
+            lead=lead,
+            begun=self._begun,
         )
         return self._memory._sync(self._id, wish)
 
@@ -310,8 +331,9 @@ class MemoryTurn(MemoryTurnBase):
             return self
         self._queued = self._memory._queued(self._id)
         try:
+            self._arrive()
             self._queued.free.result()
-            while not self._memory._is_free(self._id):
+            while not self._memory._is_free(self._id, self._begun):
                 self._memory._chat(self._id)._log.wait(WAIT_S)
             self._begin()
         except BaseException:

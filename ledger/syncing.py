@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any, Generic, Literal, TypeVar, get_args
 
@@ -27,7 +27,7 @@ from ledger.records.kinds import NewRecord
 from ledger.records.messages import Message, has_rounds
 from ledger.turns import commands, telling
 from ledger.turns.attachments import Attachment
-from ledger.turns.log import Log
+from ledger.turns.log import Begun, Log
 from ledger.turns.recording import Record
 from ledger.turns.view import TurnLike, View
 from ledger.views import History, all_turns, exchange, transcript
@@ -77,6 +77,8 @@ class Wish:
     """Whether the messages are to be whole turns."""
     lead: Sequence[Any] = ()
     """The instructions that are in force for messages which follow a turn."""
+    begun: Begun = field(default_factory=Begun)
+    """Which log they go into."""
 
 
 def wish_of(content: Any, format: str | None, moved: Moved, **how: Any) -> Wish:
@@ -104,7 +106,7 @@ class Syncer:
         """
         with self._log.lock:
             plan = _Plan(self, view, wish)
-            self._log.append(plan.decide, plan.given)
+            self._log.append(plan.decide, plan.given, begun=wish.begun)
             self._remember(plan)
             view.cursor = plan.cursor
             return Synced(plan.new, plan.head, plan.left, plan.branched)

@@ -553,7 +553,10 @@ def outcome_of(turn: TurnBase) -> Any:
         raise Cancelled(turn=turn.id)
     if state == "waiting":
         raise TurnWaiting(turn=turn.id, questions=tuple(turn.waiting))
-    error = turn.error or {}
-    told = error_text(error) if error else "it has no result"
-    died = "its process died before it ended; resume() goes on with it"
-    raise TurnState(turn=turn.id, state=state, reason=died if state == "interrupted" else told)
+    if state == "interrupted":
+        reason = "its process died before it ended; resume() goes on with it"
+    else:
+        told = error_text(turn.error) if turn.error else "it has no result"
+        next_step = "look at turn.steps before you send it under a new request id"
+        reason = f"{told}; what it did stands: {next_step}"
+    raise TurnState(turn=turn.id, state=state, reason=reason)

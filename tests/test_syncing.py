@@ -411,8 +411,8 @@ def test_a_forgotten_turn_is_seen_through(chat):
     assert len(chat.sync(listed, format="openai").turns) == 2
 
 
-def test_decided_anew_on_a_log_that_is_another(chat):
-    """A list whose log is replaced while it is appended is recorded whole, each turn in its place."""
+def test_what_is_handed_over_while_it_is_deleted_is_refused(chat):
+    """A list whose conversation is deleted while it is appended makes it not anew; handed over again, it does."""
     chat.sync([*HELLO, user("2"), bot("two")], format="openai")
     store, append = chat.store, chat.store.append
 
@@ -422,7 +422,12 @@ def test_decided_anew_on_a_log_that_is_another(chat):
         return append(conversation, records, expect=expect)
 
     store.append = replaced
-    synced = chat.sync([*HELLO, user("2"), bot("two"), user("3"), bot("three")], format="openai")
+    listed = [*HELLO, user("2"), bot("two"), user("3"), bot("three")]
+    with pytest.raises(errors.StoreGone):
+        chat.sync(listed, format="openai")
+    assert store.read("c") == []
+
+    synced = chat.sync(listed, format="openai")
 
     assert said(synced.turns) == said(chat.turns)
     assert said(chat.turns) == [("Hi", "Hello"), ("2", "two"), ("3", "three")]

@@ -16,6 +16,7 @@ from ledger.memories import Busy, MemoryTurnBase
 from ledger.records.redacting import Redact
 from ledger.turn import TurnBase
 from ledger.turns import loops
+from ledger.turns.log import Begun
 from ledger.turns.loops import over
 from ledger.turns.pool import in_pool
 from ledger.views import Rule
@@ -72,9 +73,9 @@ class Memory:
         """Record what a turn added, once it succeeded. Returns, Raises: as the blocking one."""
         if not id:
             return []
-        await self._until_free(id)
-        inner = self._inner
-        made = await self._do(id, lambda: inner._append(id, messages, model, usage))
+        inner, begun = self._inner, Begun()
+        await self._until_free(id, begun)
+        made = await self._do(id, lambda: inner._append(id, messages, model, usage, begun))
         return self._turns(id, made)
 
     async def clear(self, id: str | None) -> None:
@@ -106,8 +107,8 @@ class Memory:
     async def _do(self, id: str, work: Callable[[], T]) -> T:
         return await do(self._inner._chat(id)._log, work)
 
-    async def _until_free(self, id: str) -> None:
-        while not await self._do(id, lambda: self._inner._is_free(id)):
+    async def _until_free(self, id: str, begun: Begun) -> None:
+        while not await self._do(id, lambda: self._inner._is_free(id, begun)):
             await changed(self._inner._chat(id)._log, WAIT_S)
 
     def _turns(self, id: str, made: Sequence[TurnBase]) -> list[Turn]:
@@ -129,8 +130,9 @@ class MemoryTurn(MemoryTurnBase):
             return self
         self._queued = self._memory._queued(self._id)
         try:
+            await self._awaiting._do(self._id, self._arrive)
             await over(self._queued.free)
-            await self._awaiting._until_free(self._id)
+            await self._awaiting._until_free(self._id, self._begun)
             await self._awaiting._do(self._id, self._begin)
         except BaseException:
             self._queued.end()

@@ -316,6 +316,8 @@ class LedgerStore(Store, Protocol):
     def delete(self, conversation: str) -> Deleted:
         """Remove a conversation, its side files, and attachments that nothing else names.
 
+        What was under way in it makes it not anew: a turn that runs ends `lease-lost`, and what else began before
+        (a send that waits, a merge) is refused, `store-gone`. What begins afterwards begins a new conversation.
         Returns: what went; true when there was a log.
         """
         ...

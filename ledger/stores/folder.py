@@ -315,10 +315,9 @@ class FolderStore(Marked):
     def delete(self, conversation: str) -> Deleted:
         """Remove a conversation: its log, side files, its turns' events; its lock file stays.
 
-        Attachments that no other log names go too.
-        Returns: what went; true when there was a log.
-        Raises: store-busy, store-io, store-denied, store-read-only. Once it was decided, readers see
-        no conversation, also when this raises; the next writer to it, or deleting again, finishes.
+        Attachments that no other log names go too. What runs or waits in it is refused, as in `Store`.
+        Returns: what went; true when there was a log. Raises: store-busy, store-io, store-denied, store-read-only:
+        once it was decided readers see no conversation, also then; the next writer, or deleting again, finishes.
         """
         self._check(conversation)
         log = self._home.log(conversation)

@@ -204,6 +204,7 @@ class MemoryStore:
     def delete(self, conversation: str) -> Deleted:
         """Remove a conversation, its turns' events, and the attachments that no other log names.
 
+        What runs or waits in it is refused, as in `Store`.
         Returns: what went; true when there was a log.
         """
         ids.check_conversation(conversation)

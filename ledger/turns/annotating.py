@@ -1,8 +1,9 @@
 """What is kept beside the turns. People and programs rate turns and label them: one entry each, whatever the log
 holds by then.
 
-Who rates loses to nobody, so nothing is asked but what the turn is: one that was taken out has nothing left to
-be rated, and an entry at it would keep something of what was to be forgotten.
+Who rates loses to nobody: it is decided again as long as others append first. All that is asked is whether the turn
+is there still: one that was taken out has nothing left to be rated, and an entry at it would keep something of what
+was to be forgotten; and a conversation that was deleted meanwhile is not made anew by it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any
 
 from ledger.errors import TurnState
 from ledger.records import kinds
+from ledger.records.kinds import NewRecord
 from ledger.turns import commands
 from ledger.turns.attachments import Attachment, lowered
-from ledger.turns.log import Log
+from ledger.turns.log import Begun, Log
 from ledger.turns.view import TurnLike, View
 from ledger.views import History, ratings
 from ledger.views.nodes import LABEL, RATING
@@ -22,8 +24,12 @@ from ledger.views.nodes import LABEL, RATING
 def rate(log: Log, view: View, turn: str, value: Any, *, by: Any, why: Any) -> None:
     """Record a rating. Raises: TypeError, ValueError, turn-unknown, turn-state: the turn was erased."""
     data = ratings.rating_data(value, by, why)
-    _refuse_erased(log.read(), turn)
-    log.add(commands.entry(*RATING, data, now=view.world.now(), turn=turn))
+
+    def decide(history: History) -> list[NewRecord]:
+        _refuse_erased(history, turn)
+        return commands.entry(*RATING, data, now=view.world.now(), turn=turn)
+
+    log.append(decide)
 
 
 def label(log: Log, view: View, turn: str | None, text: Any, *, on: bool) -> None:
@@ -32,12 +38,15 @@ def label(log: Log, view: View, turn: str | None, text: Any, *, on: bool) -> Non
     Raises: as `rate`.
     """
     data = ratings.label_data(text, on=on)
-    history = log.read()
-    if turn is not None:
-        _refuse_erased(history, turn)
-    if on is (log.redacted(text, "label") in history.labels(turn)):
-        return
-    log.add(commands.entry(*LABEL, data, now=view.world.now(), turn=turn))
+
+    def decide(history: History) -> list[NewRecord]:
+        if turn is not None:
+            _refuse_erased(history, turn)
+        if on is (log.redacted(text, "label") in history.labels(turn)):
+            return []
+        return commands.entry(*LABEL, data, now=view.world.now(), turn=turn)
+
+    log.append(decide, begun=Begun())
 
 
 def entitle(log: Log, view: View, text: Any) -> None:
@@ -53,8 +62,11 @@ def keep(log: Log, view: View, plugin: str, kind: str, data: Any, turn: TurnLike
     """Record an entry. Raises: TypeError, record-invalid; turn-unknown."""
     given: list[Attachment] = []
     kept = lowered(data, "data", given)
-    at = None if turn is None else view.find(log.read(), turn)
-    log.add(commands.entry(plugin, kind, kept, now=view.world.now(), turn=at), given)
+    begun = Begun()
+    history = log.begin(begun)
+    at = None if turn is None else view.find(history, turn)
+    entry = commands.entry(plugin, kind, kept, now=view.world.now(), turn=at)
+    log.append(lambda _: entry, given, begun=begun)
 
 
 def entries(log: Log, view: View, plugin: str, kind: str) -> list[dict[str, Any]]:

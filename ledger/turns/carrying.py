@@ -7,11 +7,11 @@ while its program runs, and in between. So all of that stands in one `try`, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
-from ledger.turns import apart, loops
+from ledger.turns import apart, current, loops
 from ledger.turns.running import Run
 
 T = TypeVar("T")
@@ -41,15 +41,28 @@ def begin(beginning: Beginning[T], context: Context) -> T:
 
 
 def through(beginnings: Sequence[Beginning[Any]], go: Callable[[], T]) -> T:
-    """Go through with turns. Whatever ends that before they are over, an interrupt above all: they are left first."""
+    """Go through with turns. Whatever ends that before they are over, an interrupt above all: they are left first.
+
+    Inside another turn, who stops that one stops them.
+    """
+    outer = current.recorded_turn()
+    inside = nullcontext() if outer is None else outer.stopping(lambda: _stop(beginnings))
     try:
-        done = go()
+        with inside:
+            done = go()
     except BaseException:
         left = [each for each in beginnings if each.run is None or not each.run.is_over]
         if left:
             apart.last(lambda: _leave(left))
         raise
     return done
+
+
+def _stop(beginnings: Sequence[Beginning[Any]]) -> None:
+    for each in beginnings:
+        each.cancel()
+        if each.run is not None:
+            each.run.stop()
 
 
 def _leave(left: Sequence[Beginning[Any]]) -> None:

@@ -383,7 +383,10 @@ def move_head(history: History, turn: str | None, *, now: datetime) -> list[NewR
     """Make a turn the head, for everyone; nothing when it is the head already.
 
     Args: turn: None: the place before the first turn, so that the next one starts a line of its own.
+    Raises: turn-unknown.
     """
+    if turn is not None:
+        history.node(turn)
     if history.head == turn:
         return []
     if turn is None:

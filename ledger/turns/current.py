@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context
 from typing import Any
 
@@ -68,6 +68,7 @@ class Running:
         self.exchange = exchange if exchange is not None else Exchange()
         """What it and its model say to each other."""
         self._earlier = earlier
+        self._within: list[Callable[[], None]] = []
         self._stopped = False
         self._lock = threading.Lock()
 
@@ -231,6 +232,22 @@ class Running:
     def stopped(self) -> bool:
         """Whether the turn was stopped, or is no longer this process's: return soon."""
         return self._stopped
+
+    @contextmanager
+    def stopping(self, stop: Callable[[], None]) -> Iterator[None]:
+        """While this is done, who stops the turn stops that too: it makes turns of another conversation, and waits."""
+        self._within.append(stop)
+        try:
+            if self._stopped:
+                stop()
+            yield
+        finally:
+            self._within.remove(stop)
+
+    def stop_within(self) -> None:
+        """Stop what is done inside. Not so when the turn is lost: whoever has it now goes on with that, too."""
+        for stop in list(self._within):
+            stop()
 
     def ask_to_stop(self) -> None:
         """Make `stopped` true. What the program does about it is up to the program."""

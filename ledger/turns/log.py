@@ -92,6 +92,37 @@ class Redacted:
         return bool(self._kept_in.wait(tree, after, timeout))
 
 
+class Begun:
+    """Which log a verb began with: what it records goes into no other that has the same id.
+
+    So what was under way when a conversation was deleted does not make it anew; what begins afterwards may.
+    """
+
+    def __init__(self) -> None:
+        self._at: int = 0
+
+    def go_on(self, conversation: str, found: int) -> None:
+        """Note the log as it is found. Raises: store-gone: it is not the one that was found before."""
+        if _replaced(self._at, found):
+            raise StoreGone(conversation=conversation, after=int(self._at), found=int(found))
+        self._at = found
+
+
+def _replaced(before: int, found: int) -> bool:
+    """Say whether a log was deleted, or made anew, since it was found at a position.
+
+    Record 1 tells; when it is erased its time stays, and its salt goes. Of a store that gives bare counts only a
+    log that is shorter is known for another one.
+    """
+    if not before or not found:
+        return bool(before)
+    was, now = (getattr(place, "incarnation", None) for place in (before, found))
+    if was is None or now is None:
+        return found < before
+    unreadable = "" in (was[0], now[0])  # Damaged, and mended since or yet to be.
+    return not unreadable and was != now and now != (was[0], None)
+
+
 class Log:
     """A conversation in a store, with what was folded of it so far. Safe to share by threads.
 
@@ -254,6 +285,7 @@ class Log:
         given: Sequence[Attachment] = (),
         *,
         last: bool = False,
+        begun: Begun | None = None,
     ) -> History:
         """Append what `decide` answers to the log as it is, and return the history with it.
 
@@ -261,13 +293,19 @@ class Log:
         raising, and then nothing is appended. No records: nothing is appended.
         Args: given: the attachments that the records name: the store has them before. last: nothing is
         asked afterwards: the history is returned as it was decided on, and what was appended is folded when it is read.
+        begun: which log it is to go into; None: into any, as what names a turn of it, and asks whether that is there.
+        Raises: store-gone: that log was deleted, or replaced.
         """
         puts = PUTS
+        if given and begun is not None:
+            self.begin(begun)  # To keep them may take long.
         while True:
             self.keep(given)
             with self.lock:
                 history = self.read()
                 position = self._position
+                if begun is not None:
+                    begun.go_on(self.conversation, position)
                 records = self._redacted(decide(history))
                 if position != self._position:
                     continue  # It became whole meanwhile, and newer with it.
@@ -284,6 +322,13 @@ class Log:
                         raise
                     continue
                 return history if last else self._add_own(records, count)
+
+    def begin(self, begun: Begun) -> History:
+        """Read the log that a verb begins with, or goes on with, and return its history. Raises: store-gone."""
+        with self.lock:
+            history = self.read()
+            begun.go_on(self.conversation, self._position)
+            return history
 
     def _add_own(self, records: list[NewRecord], count: int) -> History:
         """Fold records that were appended just now; they are as they were given, so they are not read again."""
@@ -365,13 +410,8 @@ class Log:
                 position = getattr(records, "position", history.position)
             self.history, self._position = history, position
 
-    def add(self, records: list[NewRecord], given: Sequence[Attachment] = ()) -> History:
-        """Append records whatever the log holds: what is true of any log, such as a stop.
-
-        Args: given: as for `append`.
-        """
-        if given:
-            return self.append(lambda _: records, given)
+    def add(self, records: list[NewRecord]) -> History:
+        """Append records whatever the log holds: what is true of any log, such as a stop."""
         stack.check_room()
         self.calls.append(self.conversation, self._redacted(records))
         return self.read()

@@ -186,6 +186,7 @@ class Run:
             return
         keeper.later(GRACE_S, self._end_stopped, self.lane)
         self.running.ask_to_stop()
+        self.running.stop_within()
         self._cancel()
 
     def lose(self, error: LeaseLost) -> None:

@@ -22,7 +22,7 @@ from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.commands import Claim, Outcome, Sent
 from ledger.turns.helping import Remembering
 from ledger.turns.judging import Judge
-from ledger.turns.log import Log
+from ledger.turns.log import Begun, Log
 from ledger.turns.world import SYSTEM, World
 from ledger.views import History, Rule, all_turns, signature
 from ledger.views.place import Cursor, Place, Sends
@@ -324,6 +324,8 @@ class Making(ABC):
         check_request_id(request_id)
         self.view = view
         self.turn = view.world.turn_id()
+        self.begun = Begun()
+        """Which log it goes into."""
         self.request_id = request_id
         """The request id that it is made under."""
         self.repeats: str | None = None
@@ -401,6 +403,7 @@ class Siblings:
     def __init__(self) -> None:
         self.placed = False
         self.parent: str | None = None
+        self.begun = Begun()
 
 
 class Start(Making):
@@ -420,6 +423,8 @@ class Start(Making):
         at: Cursor | None = None,
     ) -> None:
         super().__init__(view, request_id)
+        if under is not None:
+            self.begun = under.begun
         self.given += given
         self.at = at
         self._program = program.description

@@ -339,3 +339,52 @@ def test_a_program_that_outlives_its_loop_is_collected_quietly(store):
         collecting.join(SOON_S)
         assert not collecting.is_alive()
     assert states(view(store).all_turns()) == ["stopped"]
+
+
+@pytest.mark.parametrize("face", ["blocking", "awaiting"])
+@pytest.mark.parametrize("at", ["work", "queue"])
+def test_a_turn_that_is_stopped_stops_what_it_waits_for(face, at, monkeypatch):
+    """A conversation of its own that a program uses is stopped with the turn, at work or waiting for its place."""
+    store, works, go_on = ledger.MemoryStore(), threading.Event(), threading.Event()
+    waits, wait = threading.Event(), store.wait
+
+    def told(conversation, *args, **kwargs):
+        if conversation == "sub":
+            waits.set()
+        return wait(conversation, *args, **kwargs)
+
+    def stuck(task: str) -> str:
+        works.set()
+        go_on.wait(STUCK_S)
+        return "never"
+
+    def sub(opened):
+        return opened("sub", stuck, store=store)
+
+    def blocking(message: str) -> str:
+        return sub(ledger.open)(message)
+
+    async def awaiting(message: str) -> str:
+        return await sub(ledger.aio.open)(message)
+
+    other = None
+    if at == "queue":
+        other = sub(ledger.open).stream("before")
+        assert works.wait(SOON_S)
+        monkeypatch.setattr(store, "wait", told)
+    program = blocking if face == "blocking" else awaiting
+    inner = ledger.open("sub", store=store)
+    chat = ledger.open("main", program, store=store, remembers={inner: "own"})
+    stream = chat.stream("go")
+    assert (works if other is None else waits).wait(SOON_S)
+
+    chat.stop()
+
+    with pytest.raises(errors.Cancelled):
+        _ = stream.result
+    if other is None:
+        assert inner.turn(1).wait(SOON_S) == "stopped"
+    go_on.set()
+    if other is not None:
+        assert other.result == "never"
+    assert [turn.inputs["task"] for turn in inner.all_turns()] == ["before" if other else "go"]

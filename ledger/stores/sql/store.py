@@ -209,6 +209,7 @@ class SQLStore(KnownEnds):
     def delete(self, conversation: str) -> Deleted:
         """Remove a conversation: its log, its turns' events, and attachments that no other log names.
 
+        What runs or waits in it is refused, as in `Store`.
         Returns: what went; true when there was a log. Raises: as `append`.
         """
         ids.check_conversation(conversation)
