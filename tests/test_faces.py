@@ -9,12 +9,15 @@ import pytest
 
 import ledger
 from ledger import aio, catalog, conversation, errors, memories, merging, stream, turn
+from ledger.aio import rendering as aio_rendering
+from ledger.turns import rendering
 from tests.catalog.test_catalog import Awaited
 
 PAIRS = [
     (conversation.Conversation, aio.Conversation),
     (turn.Turn, aio.Turn),
     (stream.Stream, aio.Stream),
+    (rendering.Rendered, aio_rendering.Rendered),
     (memories.Memory, aio.Memory),
     (catalog.Catalog, aio.catalog.Catalog),
 ]

@@ -40,7 +40,7 @@ RETURNED = [
     ("ledger.formats.base", "Notes", "`report.notes`"),
     ("ledger.formats.base", "Skipped", "one of `report.notes.skipped`"),
     ("ledger.formats.base", "Counted", "one of `report.sources`"),
-    ("ledger.views.drawing", "Rendered", "what `chat.render` returns"),
+    ("ledger.turns.rendering", "Rendered", "what `chat.render` returns"),
     ("ledger.views.drawing", "Tree", "what `chat.tree` returns"),
     ("ledger.views.flowchart", "Drawn", "one of `tree.turns`"),
     ("ledger.views.diff", "Difference", "one of `diff.outputs`, and the like"),

@@ -10,13 +10,14 @@ from types import EllipsisType
 from typing import Any, Self, TypeVar
 
 from ledger import conversation as blocking
+from ledger.aio.rendering import Rendered
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
 from ledger.aio.waiting import awaited_first, begin, changed, do, result
 from ledger.maker import Sending
 from ledger.syncing import Moved, Synced, wish_of
 from ledger.turn import TurnBase, outcome_of
-from ledger.turns import callables, loops, resuming, stopping
+from ledger.turns import callables, loops, rendering, resuming, stopping
 from ledger.turns.attachments import Attachment
 from ledger.turns.loops import in_the_end, over
 from ledger.turns.pool import in_pool
@@ -106,9 +107,10 @@ class Conversation:
         """Return the tree of turns as text: states, models, merges, ratings, labels, title, head; `str` of it."""
         return await self._do(lambda: self._inner.tree(width=width))
 
-    async def render(self, *args: Any, **kwargs: Any) -> drawing.Rendered:
+    async def render(self, *args: Any, **kwargs: Any) -> Rendered:
         """Return what the next turn would be shown; nothing is recorded. See `ledger.Conversation`."""
-        return await self._do(lambda: self._inner.render(*args, **kwargs))
+        made = await self._do(lambda: rendering.parts(self._log, self._view, args, kwargs))
+        return Rendered(**made)
 
     async def messages(
         self,

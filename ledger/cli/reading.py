@@ -22,7 +22,6 @@ from ledger.cli.output import (
     report_text,
     say,
     say_json,
-    turn_json,
     turn_text,
     width,
 )
@@ -106,7 +105,7 @@ def log(
     view = chat if turn is None else chat.continue_from(named(chat, turn))
     turns = _last(view.head, last) if last else view.turns
     if as_json:
-        say_json([turn_json(t, saw=False) for t in turns])
+        say_json([t.to_dict(saw=False) for t in turns])
         return
     say("\n\n".join(turn_text(t) for t in turns))
 
@@ -127,7 +126,7 @@ def show(context: typer.Context, id: Id, turn: TurnName, as_json: Json = False) 
     """
     found = named(conversation(context, id), turn)
     if as_json:
-        say_json(turn_json(found))
+        say_json(found.to_dict())
         return
     say(turn_text(found, whole=True))
 
