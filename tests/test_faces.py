@@ -284,3 +284,12 @@ def test_an_opened_conversation_may_be_awaited():
         return await chat("x")
 
     assert asyncio.run(main()) == "X"
+
+
+def test_what_is_written_by_a_verb_names_it():
+    """A property that waits cannot be assigned to: whoever does is told the verb."""
+    chat = aio.open("alex", store=ledger.MemoryStore())
+    with pytest.raises(AttributeError, match=r"await chat\.set_title"):
+        chat.title = "x"
+    with pytest.raises(AttributeError, match=r"await chat\.set_head"):
+        chat.head = 1

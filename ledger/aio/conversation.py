@@ -84,6 +84,10 @@ class Conversation:
         found = await self._do(lambda: self._inner.head)
         return None if found is None else (await self._turns([found]))[0]
 
+    @head.setter
+    def head(self, turn: object) -> None:
+        raise _awaited("set_head")
+
     async def set_head(self, turn: TurnLike | None) -> None:
         """Make a turn the head for everyone who opens the conversation; this view continues from it.
 
@@ -319,6 +323,10 @@ class Conversation:
         """The conversation's title, or None."""
         return await self._do(lambda: self._inner.title)
 
+    @title.setter
+    def title(self, text: object) -> None:
+        raise _awaited("set_title")
+
     async def set_title(self, text: str) -> None:
         """Give the conversation a title. Raises: as `ledger.Conversation.set_title`."""
         await self._do(lambda: self._inner.set_title(text))
@@ -437,6 +445,10 @@ async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     else:
         value = await asyncio.to_thread(function, *args, **kwargs)
     return await value if inspect.isawaitable(value) else value
+
+
+def _awaited(verb: str) -> AttributeError:
+    return AttributeError(f"on an event loop this is written by a verb: await chat.{verb}(...)")
 
 
 async def finish(resumptions: list[Resumption], at_once: int) -> Crew:
