@@ -207,8 +207,8 @@ class Memory:
     def conversation(self, id: str) -> Conversation:
         """Return the conversation of an id, for all that is not said here: its tree, branches, forgetting.
 
-        Its own id (`conversation(id).id`) is how the store and the command line call it: the same text where that can
-        be one, else with what cannot stand in it spelled otherwise.
+        Its own id (`conversation(id).id`) is what the store and the command line call it: small letters, digits, `-`
+        and `.` stand for themselves, each other byte is `_` and two hex digits; a hash where that is too long.
         """
         chat = self._chat(id)
         return Conversation(chat._log, chat._view.at(Cursor()))
