@@ -36,10 +36,10 @@ def store_for(store: Any = None) -> Any:
     """Return the store that a `store=` value names.
 
     None: this process's memory, the same at each call. True: what `default_place` names. A path: the folder
-    store of that folder, one per absolute path and process; a new one when the folder was removed or replaced since. The URL of a
-    database (`postgresql://...`, `sqlite:///...`): the SQL store there, one per URL and process. An object
-    with `append` and `read`: itself. Raises: TypeError for anything else; ValueError for an empty path, and
-    for a URL of no database that can hold one; ModuleNotFoundError: the extra `sql` is missing.
+    store of that folder, one per absolute path and process; a new one when the folder was removed or replaced
+    since. The URL of a database (`postgresql://...`, `sqlite:///...`): the SQL store there, one per URL and
+    process. An object with `append` and `read`: itself. Raises: TypeError for anything else; ValueError for an
+    empty path, and for a URL of no database that can hold one; ModuleNotFoundError: the extra `sql` is missing.
     """
     store = default_place() if store is True else store
     if isinstance(store, str) and "\0" in store:
