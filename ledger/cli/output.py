@@ -187,6 +187,18 @@ def turn_text(turn: Turn, *, whole: bool = False) -> str:
     return "\n".join(printable(line, lines=True) for line in lines)
 
 
+def shown_text(turn: Turn) -> list[str]:
+    """Return the lines of what a turn was shown: its earlier turns' fields, as it had them, numbered."""
+    rows = turn.shown
+    lines = [
+        line
+        for number, row in enumerate(rows, 1)
+        for name, value in row.items()
+        for line in block(f"  {number} {name}: ", value)
+    ]
+    return [printable(line, lines=True) for line in ["  was shown:", *lines] if rows]
+
+
 def asked(turn: Turn) -> list[str]:
     """Return the lines of what was asked."""
     return [

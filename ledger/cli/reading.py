@@ -22,6 +22,7 @@ from ledger.cli.output import (
     report_text,
     say,
     say_json,
+    shown_text,
     turn_text,
     width,
 )
@@ -119,16 +120,25 @@ def _last(turn: Turn | None, count: int) -> list[Turn]:
     return found[::-1]
 
 
-def show(context: typer.Context, id: Id, turn: TurnName, as_json: Json = False) -> None:
+def show(
+    context: typer.Context,
+    id: Id,
+    turn: TurnName,
+    shown: Annotated[
+        bool, typer.Option("--shown", help="With all that it was shown of earlier turns.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Print all that is known of one turn.
 
     Example: turn-ledger show alex 3
     """
     found = named(conversation(context, id), turn)
     if as_json:
-        say_json(found.to_dict())
+        say_json({**found.to_dict(), **({"shown": found.shown} if shown else {})})
         return
-    say(turn_text(found, whole=True))
+    told = shown_text(found) if shown else []
+    say("\n".join([turn_text(found, whole=True), *told]))
 
 
 def lineage(context: typer.Context, id: Id, turn: TurnName, as_json: Json = False) -> None:

@@ -118,6 +118,8 @@ def test_what_was_left_out_of_a_turn_is_told(cli, tmp_path):
     assert "saw turn 1" in cli("lineage", "alex", "2")[1]
     assert cli("lineage", "alex", "2")[1].rstrip().endswith("without result")
     assert "turn 2 saw turn 1 without result" in cli("diff", "alex", "1", "2")[1]
+    assert "  was shown:\n  1 message: One?\n" in cli("show", "alex", "2", "--shown")[1]
+    assert json.loads(cli("show", "alex", "2", "--shown", "--json")[1])["shown"] == turn.shown
     for command in ("show", "lineage"):
         assert json.loads(cli(command, "alex", "2", "--json")[1])["without"] == turn.without
 
