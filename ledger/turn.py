@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Self
 
-from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
+from ledger.errors import TurnUnknown
 from ledger.records import kinds, times
-from ledger.turns import annotating, answering, claims, following, resuming, stopping
+from ledger.turns import annotating, answering, claims, following, outcomes, resuming, stopping
 from ledger.turns.attachments import plain
 from ledger.turns.following import Following
 from ledger.turns.log import Log
@@ -22,7 +22,7 @@ from ledger.views.drawing import inputs_text
 from ledger.views.earlier import usage_of
 from ledger.views.nodes import Node, model_of
 from ledger.views.ratings import Rating, Value
-from ledger.views.text import error_text, one_line
+from ledger.views.text import one_line
 
 WAIT_S = 0.25
 """How long to wait before looking again whether a turn's holder died."""
@@ -590,11 +590,4 @@ def outcome_of(turn: TurnBase) -> Any:
     state = turn.state
     if state == "done":
         return turn._returned
-    if state == "stopped":
-        raise Cancelled(turn=turn.id)
-    if state == "waiting":
-        raise TurnWaiting(turn=turn.id, questions=tuple(turn.waiting))
-    error = turn.error or {}
-    told = error_text(error) if error else "it has no result"
-    died = "its process died before it ended; resume() goes on with it"
-    raise TurnState(turn=turn.id, state=state, reason=died if state == "interrupted" else told)
+    raise outcomes.missing(turn.id, state, turn.error, turn.waiting if state == "waiting" else ())

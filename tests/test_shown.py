@@ -62,7 +62,8 @@ def test_an_answer_is_asked_again_as_it_was(context, program):
     chat, view = asked(context, program)
     turn = view.send("three")
     view("four")
-    again = chat.continue_from(turn.parent).send(**turn.inputs, context=turn.as_shown)
+    again = chat.regenerate(turn, context=turn.as_shown)
+    assert again.parent == turn.parent
     assert (again.shown, again.without) == (turn.shown, turn.without)
     assert (again.saw, again.saw_summary) == (turn.saw, turn.saw_summary)
 
