@@ -26,6 +26,7 @@ from ledger.turns import (
     commands,
     loops,
     receipts,
+    rendering,
     resuming,
     stopping,
     telling,
@@ -33,6 +34,7 @@ from ledger.turns import (
 from ledger.turns.attachments import Attachment
 from ledger.turns.log import Log
 from ledger.turns.receipts import Receipt
+from ledger.turns.rendering import Rendered
 from ledger.turns.resuming import Crew, Resumed, Resumption
 from ledger.turns.view import Making, Siblings, TurnLike, View
 from ledger.views import Diff, History, Lineage, Rule, drawing, rules
@@ -153,24 +155,15 @@ class Conversation:
             dead=dead,
         )
 
-    def render(self, *args: Any, **kwargs: Any) -> drawing.Rendered:
-        """Return what the next turn would be shown; nothing is recorded.
+    def render(self, *args: Any, **kwargs: Any) -> Rendered:
+        """Return what the next turn would be shown; nothing is recorded, and nothing is sent.
 
-        With arguments they are bound as a send would bind them. A turn that is still running is
-        passed over: what is shown is the nearest turn that is done. A summary that the next send would
-        have made first is not made here: its turns are in `to_summarize`.
+        With arguments they are bound as a send would bind them (`context` too): then its `messages(...)` is the list
+        that the program would have to send to a model. A turn that is still running is passed over: what is shown is
+        the nearest turn that is done. A summary that the next send would have made first is not made here: its
+        turns are in `to_summarize`.
         """
-        inputs: dict[str, Any] = {}
-        given: list[Attachment] = []
-        if args or kwargs:
-            _, kwargs = self._view.take_messages(kwargs, given)
-            _, bound, _ = self._view.bind(args, kwargs, given)
-            inputs = self._log.redacted(bound, "inputs")
-        history = self._log.read()
-        place = self._view.place(history, "branch")
-        shown = history.shown(place.parent, self._view.rule, foresee=True)
-        rows, told = self._log.raised(shown.rows), self._log.raised(inputs, given)
-        return drawing.rendered(shown, rows, told)
+        return Rendered(**rendering.parts(self._log, self._view, args, kwargs))
 
     def messages(
         self,
@@ -225,8 +218,9 @@ class Conversation:
         Args: the program's inputs; a keyword that is no input is a setting of this turn (`lm`, and
         those the conversation was opened with). messages: the user side as neutral messages, where the
         inputs do not say all of it (pictures, instructions); the program finds it in
-        `current().messages()`. An input or a setting of this name comes first. request_id: sent again, it
-        is the same turn, whatever its place and settings: its recorded outcome, nothing new.
+        `current().messages()`. context, approve: as for `open`, of this turn only; None: the conversation's own;
+        `approve=[]` asks nobody. Of these three an input or a setting of the name comes first. request_id: sent
+        again, it is the same turn, whatever its place and settings: its recorded outcome, nothing new.
         Raises: what the program raises, after the turn is recorded `failed`. TypeError: the inputs
         do not fit; nothing was recorded. conversation-busy, conversation-signature, conversation-nested,
         request-mismatch, record-invalid, record-too-large, store errors; store-gone: it was deleted meanwhile.

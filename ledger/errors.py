@@ -181,16 +181,17 @@ class Busy(LedgerError):
     conversation: str
     turn: str
     state: str = "running"
+    advice: str = 'wait for it, continue from another turn, or send with sends="branch"'
 
     def message(self) -> str:
-        told = f"conversation {self.conversation}: turn {self.turn} is {self.state}"
-        return f'{told}; wait for it, continue from another turn, or send with sends="branch"'
+        return f"conversation {self.conversation}: turn {self.turn} is {self.state}; {self.advice}"
 
 
 class BusyWaiting(Busy):
     """Raised when the turn to continue from waits for a person. Next: answer, or continue from another turn."""
 
     state: str = "waiting"
+    advice: str = 'continue from another turn, or send with sends="branch"'
     questions: tuple[Any, ...] = field(default=(), repr=False)
     """The open questions, as the turn's `waiting` record holds them."""
 
@@ -201,8 +202,7 @@ class BusyWaiting(Busy):
             if self.questions
             else "has all its answers, and nobody went on with it yet; resume it"
         )
-        where = f"conversation {self.conversation}: turn {self.turn}"
-        return f'{where} {what}, continue from another turn, or send with sends="branch"'
+        return f"conversation {self.conversation}: turn {self.turn} {what}, {self.advice}"
 
 
 class HeadMoved(LedgerError):

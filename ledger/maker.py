@@ -185,7 +185,7 @@ class Maker:
     ) -> Sending:
         """Return a turn on its way. Raises: TypeError, ValueError, record-invalid."""
         given: list[Attachment] = []
-        said, kwargs = self._view.take_messages(kwargs, given)
+        beside, kwargs = self._view.take_beside(kwargs, given)
         bound, inputs, own = self._view.bind(args, kwargs, given)
         settings = {**own, **(settings or {})}
         program = self._view.program
@@ -198,7 +198,7 @@ class Maker:
             settings=settings,
             given=given,
             request_id=request_id,
-            messages=said,
+            beside=beside,
             under=under,
             at=at,
         )
@@ -319,7 +319,7 @@ class Maker:
             bound,
             start.settings,
             start.claim,
-            self._view.approve,
+            start.approve,
             self._view.remembering,
             start.asked,
         )

@@ -15,8 +15,9 @@ from typing import Any, Literal, Self, get_args
 from ledger.bells import OwnLock
 from ledger.conversation import WAIT_S, Conversation
 from ledger.errors import StoreUnsupported
-from ledger.formats import dialects
+from ledger.formats import dialects, replies
 from ledger.formats.handed import exact_copy, parts
+from ledger.formats.usage import taken
 from ledger.opening import open
 from ledger.records import ids, kinds
 from ledger.records.kinds import NewRecord
@@ -25,9 +26,9 @@ from ledger.records.redacting import Redact
 from ledger.stores.resolve import store_for
 from ledger.syncing import Wish
 from ledger.turn import Turn
-from ledger.turns import commands, loops, telling
+from ledger.turns import commands, current, loops, telling
 from ledger.turns.log import Begun, Log
-from ledger.turns.queueing import Queued
+from ledger.turns.queueing import ADVICE, Queued
 from ledger.turns.view import View
 from ledger.views import History, Rule, rules, transcript
 from ledger.views.nodes import LEFT
@@ -80,14 +81,10 @@ class Memory:
     ) -> None:
         if busy not in get_args(Busy):
             raise ValueError(f"busy is 'queue' or 'refuse', not {busy!r}")
+        self._rule = _rule_of(context)
         self.store = store_for(store)
         """The store it is kept in."""
         self._dialect = None if format is None else dialects.named(format)
-        self._rule = None if context is None else rules.of(context)
-        if self._rule is not None and self._rule.summarizes:
-            raise ValueError(
-                "a memory makes no summaries; open the conversation with compacted(...) instead"
-            )
         self._busy = busy
         self._redact = redact
         self._own = OwnLock()
@@ -107,21 +104,29 @@ class Memory:
         history = log.read()
         return self._told(log, transcript.listed(history, _last(history))) or None
 
-    def save(self, id: str | None, messages: Any) -> None:
+    def save(
+        self, id: str | None, messages: Any, *, model: str | None = None, usage: Any = None
+    ) -> None:
         """Keep a whole list: record the turns that are new, and keep what is behind the last whole turn.
 
         A list that departs from what is known makes a branch, and is what `get` gives from now on; what
         was there stays, as a branch of its own. So of two that are saved at once both are kept.
+        Args: model, usage: of its last turn, where that is new; as for `record`.
         Raises: import-invalid, record-invalid, naming the message; store errors.
         """
         if id:
-            self._sync(id, Wish(messages, self._dialect, "branch", keep=True))
+            how: dict[str, Any] = {"keep": True, "model": model, "usage": usage}
+            self._sync(id, Wish(messages, self._dialect, "branch", **how))
 
     # -- turn by turn
 
-    def load(self, id: str | None) -> list[Any]:
-        """Return the messages of a conversation that `context` shows; none of one that is new, or was cleared."""
-        return [] if not id else self._shown(self._chat(id)._log)[1]
+    def load(self, id: str | None, *, context: Rule | Chooser | None = None) -> list[Any]:
+        """Return the messages of a conversation that `context` shows; none of one that is new, or was cleared.
+
+        Args: context: for this call; None: the memory's own.
+        """
+        rule = self._rule_for(context)
+        return [] if not id else self._shown(self._chat(id)._log, rule)[1]
 
     def append(
         self,
@@ -130,11 +135,15 @@ class Memory:
         *,
         model: str | None = None,
         usage: Any = None,
+        context: Rule | Chooser | None = None,
     ) -> list[Turn]:
         """Record what a turn added, once it succeeded: the user's message, the replies, the tool rounds.
 
         It goes behind what is there then. While a program's turn runs there, it waits or refuses, as
-        `busy` says. Returns: the turns it made: usually one.
+        `busy` says. A turn may begin with the assistant's words, and a result may lack its call (a form that cannot
+        say that leaves it out when it is loaded, with a `LossWarning`).
+        Args: model, usage: as for `record`. context: what `load` was given; by it is recorded what the turn saw.
+        Returns: the turns it made: usually one.
         Raises: record-invalid: the turn has no answer; import-invalid, conversation-busy, store errors;
         store-gone: the conversation was deleted meanwhile.
         """
@@ -143,43 +152,67 @@ class Memory:
         begun = Begun()
         while not self._is_free(id, begun):
             self._chat(id)._log.wait(WAIT_S)
-        return self._append(id, messages, model, usage, begun)
+        return self._append(id, messages, model, usage, self._rule_for(context), begun)
 
     def clear(self, id: str | None) -> None:
         """Begin anew: from now on there is nothing to load. Nothing is deleted.
 
         The old turns stay as a line of their own; `conversation(id).head = turn` brings one back. To take out
-        what was said use `forget`, or delete the conversation in its store.
+        what was said use `delete`, or `forget` of the conversation for one turn.
         """
         if id:
             chat = self._chat(id)
             now = chat._world.now
             chat._log.append(lambda history: _cleared(history, now()))
 
+    def delete(self, id: str | None) -> Any:
+        """Remove all that is stored under an id, for good: every turn, and attachments that nothing else names.
+
+        It waits, or refuses, as a turn would: a turn of this process that is being made there ends first. The id is
+        new afterwards.
+        Returns: what went, as `store.delete` of the store tells; None without an id.
+        Raises: conversation-busy, store errors. store-unsupported: the store deletes nothing.
+        Not promised: that a turn that another process makes meanwhile is not recorded afterwards, as the first.
+        """
+        if not id:
+            return None
+        queued = self._queued(id)
+        try:
+            queued.free.result()
+            return self._delete(id)
+        finally:
+            queued.end()
+
     # -- a loop of one's own
 
-    def turn(self, id: str | None, *, history: Any = None) -> MemoryTurn:
+    def turn(
+        self, id: str | None, *, history: Any = None, context: Rule | Chooser | None = None
+    ) -> MemoryTurn:
         """Return one turn to be made by code of your own: what is in its list at the end is recorded.
 
             with memory.turn("user:42") as turn:
                 turn.messages.append({"role": "user", "content": "Hi"})
-                turn.messages.append(ask(turn.messages))
+                turn.note(messages=ask(turn.messages))
 
         `turn.messages` begins with what was said, as `context` shows it. When `with` is left by an exception nothing is
         recorded; when it is left without a reply, what was added is kept, and is the beginning of the next turn.
         Others of this process that begin a turn there meanwhile wait or are refused, as `busy` says; what other
         processes added meanwhile stays, and the turn is then a branch beside it.
         Args: history: the messages to begin with, instead of those that are remembered: then nothing is
-        loaded and nothing is stored.
+        loaded and nothing is stored. context: for this turn; None: the memory's own.
         Raises: conversation-busy; as `save`; store-gone: the conversation was deleted since it began, and nothing is
         recorded.
         """
-        return MemoryTurn(self, id, history)
+        return MemoryTurn(self, id, history, self._rule_for(context))
 
     # -- beside
 
     def conversation(self, id: str) -> Conversation:
-        """Return the conversation of an id, for all that is not said here: its tree, branches, forgetting."""
+        """Return the conversation of an id, for all that is not said here: its tree, branches, forgetting.
+
+        Its own id (`conversation(id).id`) is what the store and the command line call it: small letters, digits, `-`
+        and `.` stand for themselves, each other byte is `_` and two hex digits; a hash where that is too long.
+        """
         chat = self._chat(id)
         return Conversation(chat._log, chat._view.at(Cursor()))
 
@@ -208,13 +241,17 @@ class Memory:
                 self._opened.popitem(last=False)
         return chat
 
-    def _shown(self, log: Log) -> tuple[str | None, list[Any]]:
+    def _rule_for(self, context: Rule | Chooser | None) -> Rule | None:
+        """Return the rule of one call."""
+        return self._rule if context is None else _rule_of(context)
+
+    def _shown(self, log: Log, rule: Rule | None) -> tuple[str | None, list[Any]]:
         """Return where everyone goes on, and the list that a turn begins with there."""
         history = log.read()
         last = _last(history)
-        if self._rule is None:
+        if rule is None:
             return last, self._told(log, transcript.listed(history, last))
-        shown = history.shown(last, self._rule).messages
+        shown = history.shown(last, rule).messages
         return last, self._told(log, [*shown, *transcript.left(history, last)])
 
     def _told(self, log: Log, said: list[Message]) -> list[Any]:
@@ -225,10 +262,25 @@ class Memory:
         return found
 
     def _append(
-        self, id: str, messages: Any, model: str | None, usage: Any, begun: Begun
+        self,
+        id: str,
+        messages: Any,
+        model: str | None,
+        usage: Any,
+        rule: Rule | None,
+        begun: Begun,
     ) -> list[Turn]:
-        how: dict[str, Any] = {"behind": _last, "whole": True, "begun": begun}
-        return self._sync(id, Wish(messages, self._dialect, model=model, usage=usage, **how))
+        how: dict[str, Any] = {"model": model, "usage": usage, "rule": rule, "begun": begun}
+        return self._sync(id, Wish(messages, self._dialect, behind=_last, whole=True, **how))
+
+    def _delete(self, id: str) -> Any:
+        conversation = ids.of_key(id)
+        delete = getattr(loops.blocking(self.store), "delete", None)
+        if not callable(delete):
+            raise StoreUnsupported(store=type(self.store).__name__, method="delete")
+        with self._own.lock:
+            self._opened.pop(conversation, None)
+        return delete(conversation)
 
     def _sync(self, id: str, wish: Wish) -> list[Turn]:
         chat = self._chat(id)
@@ -247,6 +299,8 @@ class Memory:
         chat = self._chat(id)
         place = chat._view.at(Cursor()).place(chat._log.begin(begun), self._busy)
         if place.refusal is not None:
+            asks = place.refusal.state == "waiting"
+            place.refusal.advice = "or begin anew with `clear`" if asks else ADVICE
             raise place.refusal
         return place.waits_for is None
 
@@ -267,8 +321,11 @@ class Memory:
 class MemoryTurnBase:
     """What a turn of one's own has, in either face: its list, where it goes, what came of it."""
 
-    def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
+    def __init__(self, memory: Memory, id: str | None, history: Any, rule: Rule | None) -> None:
         self._memory = memory
+        self._rule = rule
+        self._model: str | None = None
+        self._usage: dict[str, int] = {}
         self._id = id if id and history is None else None
         self.messages: list[Any] = list(history) if history is not None else []
         """What was said before, then what this turn adds: append to it."""
@@ -282,21 +339,44 @@ class MemoryTurnBase:
         assert self._id is not None
         self._memory._chat(self._id)._log.begin(self._begun)
 
+    def note(self, *, messages: Any = None, model: str | None = None, usage: Any = None) -> None:
+        """Add what the model said to `messages`, and say which model answered and what it used.
+
+        Args: messages: a message or a list of them, in the memory's form, or the whole reply that the provider's
+        client gave: of that its message is added, and the model and the usage are taken, where none is given. model:
+        the last one counts. usage: as for `record`; that of several is added up.
+        Raises: import-invalid, record-invalid, TypeError: it is none of that; nothing was added.
+        """
+        current.check_model(model)
+        counts = None if usage is None else taken(usage)
+        dialect, added = self._memory._dialect, []
+        if messages is not None:
+            named = None if dialect is None else dialect.name
+            said, added = replies.read(named, messages), replies.items(named, messages)
+            model = said.model if model is None else model
+            counts = said.usage if counts is None else counts
+        self.messages += added
+        self._model = self._model if model is None else model
+        for name, count in (counts or {}).items():
+            self._usage[name] = self._usage.get(name, 0) + count
+
     def _begin(self) -> None:
         """Take the list as it is, once nobody else makes a turn there."""
         assert self._id is not None
-        self._base, self.messages = self._memory._shown(self._memory._chat(self._id)._log)
+        log = self._memory._chat(self._id)._log
+        self._base, self.messages = self._memory._shown(log, self._rule)
         self._given = list(map(exact_copy, self.messages))
 
     def _store(self) -> list[Turn]:
         """Record what the turn added; of a list whose beginning was changed, what of it is new."""
         assert self._id is not None
         count, base, dialect = len(self._given), self._base, self._memory._dialect
+        how: dict[str, Any] = {"keep": True, "begun": self._begun}
+        how |= {"model": self._model, "usage": self._usage or None}
         lead: list[Any] = []
         if self._given == self.messages[:count]:
             added = self.messages[count:]
-        elif self._memory._rule is None:
-            how: dict[str, Any] = {"keep": True, "begun": self._begun}
+        elif self._rule is None:
             return self._memory._sync(self._id, Wish(self.messages, dialect, "branch", **how))
         else:
             (_, _, begun), (_, lead, body) = parts(self._given), parts(self.messages)
@@ -306,23 +386,15 @@ class MemoryTurnBase:
                     "nothing was stored. Add behind them; to edit or shorten, hand the whole list to `save`"
                 )
             added = body[len(begun) :]
-        wish = Wish(
-            added,
-            dialect,
-            "branch",
-            keep=True,
-            behind=lambda h: _still(h, base),
-            lead=lead,
-            begun=self._begun,
-        )
-        return self._memory._sync(self._id, wish)
+        how |= {"behind": lambda history: _still(history, base), "lead": lead, "rule": self._rule}
+        return self._memory._sync(self._id, Wish(added, dialect, "branch", **how))
 
 
 class MemoryTurn(MemoryTurnBase):
     """One turn of an agent's loop, for `with`. Made by `Memory.turn`."""
 
-    def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
-        super().__init__(memory, id, history)
+    def __init__(self, memory: Memory, id: str | None, history: Any, rule: Rule | None) -> None:
+        super().__init__(memory, id, history, rule)
         self.turns: list[Turn] = []
         """What was recorded of it, when `with` is left: one turn, usually."""
 
@@ -355,6 +427,15 @@ class MemoryTurn(MemoryTurnBase):
                 self.turns = self._store()
         finally:
             self._queued.end()
+
+
+def _rule_of(context: Rule | Chooser | None) -> Rule | None:
+    rule = None if context is None else rules.of(context)
+    if rule is not None and rule.summarizes:
+        raise ValueError(
+            "a memory makes no summaries; open the conversation with compacted(...) instead"
+        )
+    return rule
 
 
 def _last(history: History) -> str | None:

@@ -39,8 +39,9 @@ def open(
 
     Args: id: 1 to 200 letters, digits, `.`, `_`, `-`; None: a new one. program: a callable whose
     parameters are the inputs and whose return value is the answer; None: a ledger to read and
-    record into. store: None: this process's memory; a folder; the URL of a database; or a store. context: which earlier
-    turns the next turn is shown: `all_turns()`, `last_turns(n)`, `within(...)`, `only(...)`,
+    record into. store: None: this process's memory; True: the folder that the command line takes where none is named
+    (TURN_LEDGER_STORE, else `turn-ledger` under the user's data); a folder; the URL of a database; or a store.
+    context: which earlier turns the next turn is shown: `all_turns()`, `last_turns(n)`, `within(...)`, `only(...)`,
     `compacted(...)`, a `pipeline(...)` of them, or a function of earlier turns that gives those to show.
     sends: what a send does while the turn before it runs: `queue` waits, `refuse` raises
     conversation-busy, `branch` goes beside it. rename: parameter of the program -> name the field is

@@ -30,7 +30,7 @@ from ledger.turns.attachments import Attachment
 from ledger.turns.log import Begun, Log
 from ledger.turns.recording import Record
 from ledger.turns.view import TurnLike, View
-from ledger.views import History, all_turns, exchange, transcript
+from ledger.views import History, Rule, all_turns, exchange, transcript
 from ledger.views.nodes import INSTRUCTIONS, LEFT
 from ledger.views.place import Cursor, nearest_done
 
@@ -75,6 +75,8 @@ class Wish:
     """Gives the turn that the messages follow, where they are not the whole list."""
     whole: bool = False
     """Whether the messages are to be whole turns."""
+    rule: Rule | None = None
+    """By which the turn was shown what was before; None: all of it."""
     lead: Sequence[Any] = ()
     """The instructions that are in force for messages which follow a turn."""
     begun: Begun = field(default_factory=Begun)
@@ -364,12 +366,14 @@ class _Plan:
     def _records(
         self, history: History, at: str | None, made: Sequence[tuple[Record, list[Message]]]
     ) -> list[NewRecord]:
-        """Return the records of new turns, one behind the other: each saw all before it."""
+        """Return the records of new turns, one behind the other: the first saw what the wish says, each of the
+        others all that the one before it saw, and that one."""
         if not made:
             return []
         programs: set[str] = set()
         records: list[NewRecord] = []
-        parent, saw = at, history.shown(at, all_turns()).saw
+        rule = self.wish.rule if self.wish.rule is not None else all_turns()
+        parent, saw = at, history.shown(at, rule).saw
         for making, messages in made:
             for record in making.records(history, parent, saw):
                 if record["kind"] != "program" or record["version"] not in programs:

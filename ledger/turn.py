@@ -7,21 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Self
 
-from ledger.errors import Cancelled, TurnState, TurnUnknown, TurnWaiting
+from ledger.errors import TurnUnknown
 from ledger.records import kinds, times
-from ledger.turns import annotating, answering, claims, following, resuming, stopping
+from ledger.turns import annotating, answering, claims, following, outcomes, resuming, stopping
+from ledger.turns.attachments import plain
 from ledger.turns.following import Following
 from ledger.turns.log import Log
 from ledger.turns.programs import Program
 from ledger.turns.resuming import Resumption
 from ledger.turns.view import View
-from ledger.views import History, states
+from ledger.views import History, Rule, states
 from ledger.views import steps as turn_steps
 from ledger.views.drawing import inputs_text
 from ledger.views.earlier import usage_of
 from ledger.views.nodes import Node, model_of
 from ledger.views.ratings import Rating, Value
-from ledger.views.text import error_text, one_line
+from ledger.views.text import one_line
 
 WAIT_S = 0.25
 """How long to wait before looking again whether a turn's holder died."""
@@ -194,21 +195,7 @@ class TurnBase:
         Before the turn goes on a person says what each gave, or that it is to run again: see `resume`, by its
         `key`, which names no other.
         """
-        found = []
-        for tool in states.unfinished(self._node):
-            first = states.first(self._node, tool)
-            found.append(
-                {
-                    "key": claims.call_name(self._node, tool),
-                    "id": tool.id,
-                    "name": tool.name,
-                    "input": kinds.payload(first.input, *self._where),
-                    "invocation": tool.invocation,
-                    "site": tool.site,
-                    "at": first.at,
-                }
-            )
-        return found
+        return claims.unfinished(self._node)
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -292,7 +279,7 @@ class TurnBase:
 
     @property
     def seconds(self) -> float | None:
-        """How long its program ran, in seconds."""
+        """How long its program ran, in seconds: of a turn that was gone on with, in its last attempt."""
         ended = self._node.ended
         return None if ended is None else ended.seconds
 
@@ -323,6 +310,29 @@ class TurnBase:
         return [self._other(turn) for turn in history.saw(self._id) if turn in history]
 
     @property
+    def shown(self) -> list[dict[str, Any]]:
+        """What it was shown, as recorded: the rows that its program found in `current().earlier()`.
+
+        Inputs and outputs by name of each turn that it saw, less what was left out; first a summary, if it had one.
+        Values are as JSON has them, attachments `Attachment`. Not promised: what was forgotten since.
+        """
+        shown: list[dict[str, Any]] = self._log.raised(self._history.rows(self._id))
+        return shown
+
+    @property
+    def without(self) -> dict[str, list[str]]:
+        """What was left out of turns that it saw, by their ids: names of fields, and `steps` of tool calls."""
+        return self._history.without(self._id)
+
+    @property
+    def as_shown(self) -> Rule:
+        """The context that shows just this once more, as in `chat.regenerate(turn, context=turn.as_shown)`.
+
+        A send to where not all of it is on the branch, or after some was forgotten, raises ValueError.
+        """
+        return self._history.shown_again(self._id)
+
+    @property
     def saw_summary(self) -> str | None:
         """The summary of still earlier turns that it was shown; None: none, or it was taken out since."""
         summary = self._history.summary_of(self._id)
@@ -342,6 +352,18 @@ class TurnBase:
         return self._object(self._node.record.made_by)
 
     # -- as Python sees it
+
+    def to_dict(self, *, saw: bool = True) -> dict[str, Any]:
+        """Return everything about it as JSON data: turns by their ids, attachments as references, times as text.
+
+        Args: saw: with the list of all it saw, which grows with the conversation. What these said is `shown`.
+        """
+        special = {
+            "result": plain(self._plain_answer) if self._node.done else None,
+            "unfinished": [] if self.state == "running" else self.unfinished,
+        }
+        names = [name for name in _TOLD if saw or name not in ("saw", "without")]
+        return {n: special[n] if n in special else _data(getattr(self, n)) for n in names}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -412,6 +434,25 @@ class TurnBase:
         source = self.source
         text = source.get(key) if source is not None else None
         return times.from_text(text) if isinstance(text, str) else None
+
+
+_TOLD = (
+    *("id", "ordinal", "parent", "children", "state", "erased", "inputs", "outputs", "result"),
+    *("partial", "model", "settings", "usage", "error", "waiting", "unfinished", "steps"),
+    *("questions", "started", "ended", "seconds", "request_id", "saw", "without", "reads"),
+    *("made_by", "source", "ratings", "labels", "messages"),
+)
+"""What `to_dict` tells, in order."""
+
+
+def _data(value: Any) -> Any:
+    if isinstance(value, TurnBase):
+        return value.id
+    if isinstance(value, Rating):
+        return value.to_dict()
+    if isinstance(value, datetime):
+        return times.told(value)
+    return list(map(_data, value)) if isinstance(value, list) else plain(value)
 
 
 class Turn(TurnBase):
@@ -549,14 +590,4 @@ def outcome_of(turn: TurnBase) -> Any:
     state = turn.state
     if state == "done":
         return turn._returned
-    if state == "stopped":
-        raise Cancelled(turn=turn.id)
-    if state == "waiting":
-        raise TurnWaiting(turn=turn.id, questions=tuple(turn.waiting))
-    if state == "interrupted":
-        reason = "its process died before it ended; resume() goes on with it"
-    else:
-        told = error_text(turn.error) if turn.error else "it has no result"
-        next_step = "look at turn.steps before you send it under a new request id"
-        reason = f"{told}; what it did stands: {next_step}"
-    raise TurnState(turn=turn.id, state=state, reason=reason)
+    raise outcomes.missing(turn.id, state, turn.error, turn.waiting if state == "waiting" else ())

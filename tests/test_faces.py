@@ -9,12 +9,15 @@ import pytest
 
 import ledger
 from ledger import aio, catalog, conversation, errors, memories, merging, stream, turn
+from ledger.aio import rendering as aio_rendering
+from ledger.turns import rendering
 from tests.catalog.test_catalog import Awaited
 
 PAIRS = [
     (conversation.Conversation, aio.Conversation),
     (turn.Turn, aio.Turn),
     (stream.Stream, aio.Stream),
+    (rendering.Rendered, aio_rendering.Rendered),
     (memories.Memory, aio.Memory),
     (catalog.Catalog, aio.catalog.Catalog),
 ]
@@ -281,3 +284,12 @@ def test_an_opened_conversation_may_be_awaited():
         return await chat("x")
 
     assert asyncio.run(main()) == "X"
+
+
+def test_what_is_written_by_a_verb_names_it():
+    """A property that waits cannot be assigned to: whoever does is told the verb."""
+    chat = aio.open("alex", store=ledger.MemoryStore())
+    with pytest.raises(AttributeError, match=r"await chat\.set_title"):
+        chat.title = "x"
+    with pytest.raises(AttributeError, match=r"await chat\.set_head"):
+        chat.head = 1

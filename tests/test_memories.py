@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import contextvars
 import hashlib
 import inspect
 import re
@@ -675,3 +676,135 @@ def test_a_memory_makes_no_summaries():
     """A rule that wants them is refused at once."""
     with pytest.raises(ValueError, match="makes no summaries"):
         ledger.memory(context=ledger.compacted(lambda turns: "s"))
+
+
+# -- what is said of a turn, and for one call ------------------------------------------------------
+
+REPLY = {
+    "object": "chat.completion",
+    "model": "small",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": bot("Hello")}],
+    "usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7},
+}
+
+
+@both
+async def test_a_whole_reply_is_noted(memory, store):
+    """Its message is added, its model and usage are the turn's; those of several replies are added up."""
+    made = memory.turn("a")
+    async with entered(made) as turn:
+        turn.messages.append(user("Look"))
+        call = {**REPLY, "model": "large", "choices": [{**REPLY["choices"][0], "message": CALL}]}
+        turn.note(messages=call)
+        turn.messages.append(RESULT)
+        turn.note(messages=REPLY)
+    assert (made.turns[0].model, made.turns[0].usage) == (
+        "small",
+        {"input_tokens": 10, "output_tokens": 4},
+    )
+    assert await got(memory.load("a")) == [user("Look"), CALL, RESULT, bot("Hello")]
+
+
+@both
+async def test_model_and_usage_are_noted_alone(memory, store):
+    """As for a reply that came in pieces; `save` and `append` take them too."""
+    made = memory.turn("a")
+    async with entered(made) as turn:
+        turn.messages += HELLO
+        turn.note(model="small", usage={"input_tokens": 1})
+        with pytest.raises(TypeError):
+            turn.note(model=5)
+    await got(memory.save("b", HELLO, model="large", usage={"input_tokens": 2}))
+    kept = await got(memory.conversation("b").turn(1))
+    assert (made.turns[0].model, made.turns[0].usage) == ("small", {"input_tokens": 1})
+    assert (kept.model, kept.usage) == ("large", {"input_tokens": 2})
+
+
+@both
+async def test_a_whole_reply_among_the_messages_is_refused_with_the_next_step(memory, store):
+    """It is named what of it is the message."""
+    with pytest.raises(errors.ImportInvalid, match=r"its message is choices\[0\].message"):
+        await got(memory.append("a", [user("Hi"), REPLY]))
+
+
+def test_a_providers_messages_without_a_format_are_refused_with_the_next_step():
+    """The format has to be named."""
+    memory = ledger.memory(ledger.MemoryStore())
+    with pytest.raises(errors.RecordInvalid, match="goes with its `format`"):
+        memory.append("a", HELLO)
+
+
+@both
+async def test_a_window_for_one_call(memory, store):
+    """`load` and `turn` take a context of their own; what a turn saw is recorded as it was shown."""
+    for word in "abc":
+        await got(memory.append("x", [user(word), bot(word)]))
+    last = ledger.last_turns(1)
+    assert await got(memory.load("x", context=last)) == [user("c"), bot("c")]
+    assert len(await got(memory.load("x"))) == 6
+    made = memory.turn("x", context=last)
+    async with entered(made) as turn:
+        assert turn.messages == [user("c"), bot("c")]
+        turn.messages += HELLO
+    appended = await got(memory.append("x", HELLO, context=last))
+    whole = await got(memory.append("x", HELLO))
+    counts = [[seen.ordinal for seen in t.saw] for t in (*made.turns, *appended, *whole)]
+    assert counts == [[3], [4], [1, 2, 3, 4, 5]]
+    with pytest.raises(ValueError, match="makes no summaries"):
+        memory.turn("x", context=ledger.compacted(lambda before, rows: ""))
+
+
+@both
+async def test_deleting_leaves_nothing(memory, store):
+    """All of it goes, with its attachments; the id is new afterwards, and what is not there is no error."""
+    data = base64.b64encode(b"picture").decode()
+    part = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+    await got(memory.save("user:1", [{"role": "user", "content": [part]}, bot("A picture")]))
+    await got(memory.append("user:2", HELLO))
+    gone = await got(memory.delete("user:1"))
+    assert (gone.found, len(gone.attachments)) == (True, 1)
+    assert not (await got(memory.delete("user:1"))).found
+    assert await got(memory.delete(None)) is None
+    assert (await got(memory.ids()), await got(memory.load("user:1"))) == (["user:2"], [])
+    await got(memory.append("user:1", HELLO))
+    assert await got(memory.load("user:1")) == HELLO
+
+
+@both
+async def test_a_turn_is_not_deleted_by_who_makes_it(memory, store):
+    """It would come back with its end; nor is a turn of others deleted under them, where nobody waits."""
+    async with entered(memory.turn("a")) as turn:
+        with pytest.raises(errors.Busy, match="let that end first"):
+            await got(memory.delete("a"))
+        turn.messages += HELLO
+    assert await got(memory.load("a")) == HELLO
+
+
+@pytest.mark.parametrize("face", [ledger, aio], ids=["blocking", "aio"])
+def test_who_does_not_wait_is_told_what_a_memory_has(face):
+    """The next step is one that a memory knows, whoever is at work there: another turn, or a program."""
+
+    def ask(message: str) -> str:
+        ledger.current().tool("pay", {}, lambda: "paid", effects="changes")
+        return message
+
+    async def scenario():
+        store = ledger.MemoryStore()
+        memory = face.memory(store, format="openai", busy="refuse")
+        async with entered(memory.turn("a")) as turn:
+            with pytest.raises(errors.Busy) as refused:
+                await asyncio.create_task(other(memory), context=contextvars.Context())
+            assert 'busy="queue"' in str(refused.value)
+            assert "branch" not in str(refused.value)
+            turn.messages += HELLO
+        chat = ledger.open("a", ask, store=store, approve="changes")
+        with pytest.raises(errors.TurnWaiting):
+            chat("x")
+        with pytest.raises(errors.BusyWaiting, match="resume it, or begin anew with `clear`"):
+            await other(memory)
+
+    async def other(memory):
+        async with entered(memory.turn("a")):
+            pass
+
+    asyncio.run(scenario())

@@ -40,7 +40,7 @@ RETURNED = [
     ("ledger.formats.base", "Notes", "`report.notes`"),
     ("ledger.formats.base", "Skipped", "one of `report.notes.skipped`"),
     ("ledger.formats.base", "Counted", "one of `report.sources`"),
-    ("ledger.views.drawing", "Rendered", "what `chat.render` returns"),
+    ("ledger.turns.rendering", "Rendered", "what `chat.render` returns"),
     ("ledger.views.drawing", "Tree", "what `chat.tree` returns"),
     ("ledger.views.flowchart", "Drawn", "one of `tree.turns`"),
     ("ledger.views.diff", "Difference", "one of `diff.outputs`, and the like"),
@@ -140,6 +140,8 @@ def by_await(items: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> str:
     ways: dict[str, dict[str, None]] = {"awaited": {}, "by `async for`": {}, "as they are": {}}
     for item in items:
         marks = [ast.unparse(mark) for mark in item.decorator_list]
+        if any(mark.endswith(".setter") for mark in marks):
+            continue
         name = item.name if any("property" in mark for mark in marks) else f"{item.name}()"
         pieces = "AsyncIterator" in (ast.unparse(item.returns) if item.returns else "")
         awaited = isinstance(item, ast.AsyncFunctionDef) or item.name == "__await__"

@@ -10,13 +10,14 @@ from types import EllipsisType
 from typing import Any, Self, TypeVar
 
 from ledger import conversation as blocking
+from ledger.aio.rendering import Rendered
 from ledger.aio.stream import Stream
 from ledger.aio.turn import Turn
 from ledger.aio.waiting import awaited_first, begin, changed, do, result
 from ledger.maker import Sending
 from ledger.syncing import Moved, Synced, wish_of
 from ledger.turn import TurnBase, outcome_of
-from ledger.turns import callables, loops, resuming, stopping
+from ledger.turns import callables, loops, rendering, resuming, stopping
 from ledger.turns.attachments import Attachment
 from ledger.turns.loops import in_the_end, over
 from ledger.turns.pool import in_pool
@@ -83,6 +84,10 @@ class Conversation:
         found = await self._do(lambda: self._inner.head)
         return None if found is None else (await self._turns([found]))[0]
 
+    @head.setter
+    def head(self, turn: object) -> None:
+        raise _awaited("set_head")
+
     async def set_head(self, turn: TurnLike | None) -> None:
         """Make a turn the head for everyone who opens the conversation; this view continues from it.
 
@@ -106,9 +111,10 @@ class Conversation:
         """Return the tree of turns as text: states, models, merges, ratings, labels, title, head; `str` of it."""
         return await self._do(lambda: self._inner.tree(width=width))
 
-    async def render(self, *args: Any, **kwargs: Any) -> drawing.Rendered:
+    async def render(self, *args: Any, **kwargs: Any) -> Rendered:
         """Return what the next turn would be shown; nothing is recorded. See `ledger.Conversation`."""
-        return await self._do(lambda: self._inner.render(*args, **kwargs))
+        made = await self._do(lambda: rendering.parts(self._log, self._view, args, kwargs))
+        return Rendered(**made)
 
     async def messages(
         self,
@@ -317,6 +323,10 @@ class Conversation:
         """The conversation's title, or None."""
         return await self._do(lambda: self._inner.title)
 
+    @title.setter
+    def title(self, text: object) -> None:
+        raise _awaited("set_title")
+
     async def set_title(self, text: str) -> None:
         """Give the conversation a title. Raises: as `ledger.Conversation.set_title`."""
         await self._do(lambda: self._inner.set_title(text))
@@ -435,6 +445,10 @@ async def called(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     else:
         value = await asyncio.to_thread(function, *args, **kwargs)
     return await value if inspect.isawaitable(value) else value
+
+
+def _awaited(verb: str) -> AttributeError:
+    return AttributeError(f"on an event loop this is written by a verb: await chat.{verb}(...)")
 
 
 async def finish(resumptions: list[Resumption], at_once: int) -> Crew:

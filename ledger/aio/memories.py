@@ -53,14 +53,17 @@ class Memory:
         """Return the list that was saved last; None: there is none, or it was cleared since."""
         return await self._do(id, lambda: self._inner.get(id)) if id else None
 
-    async def save(self, id: str | None, messages: Any) -> None:
-        """Keep a whole list. Raises: as the blocking one. The list is not to be changed meanwhile."""
+    async def save(
+        self, id: str | None, messages: Any, *, model: str | None = None, usage: Any = None
+    ) -> None:
+        """Keep a whole list. Args, Raises: as the blocking one. The list is not to be changed meanwhile."""
         if id:
-            await self._do(id, lambda: self._inner.save(id, messages))
+            save = self._inner.save
+            await self._do(id, lambda: save(id, messages, model=model, usage=usage))
 
-    async def load(self, id: str | None) -> list[Any]:
+    async def load(self, id: str | None, *, context: Rule | Chooser | None = None) -> list[Any]:
         """Return the messages of a conversation that `context` shows; none of one that is new, or was cleared."""
-        return await self._do(id, lambda: self._inner.load(id)) if id else []
+        return await self._do(id, lambda: self._inner.load(id, context=context)) if id else []
 
     async def append(
         self,
@@ -69,13 +72,15 @@ class Memory:
         *,
         model: str | None = None,
         usage: Any = None,
+        context: Rule | Chooser | None = None,
     ) -> list[Turn]:
-        """Record what a turn added, once it succeeded. Returns, Raises: as the blocking one."""
+        """Record what a turn added, once it succeeded. Args, Returns, Raises: as the blocking one."""
         if not id:
             return []
         inner, begun = self._inner, Begun()
+        rule = inner._rule_for(context)
         await self._until_free(id, begun)
-        made = await self._do(id, lambda: inner._append(id, messages, model, usage, begun))
+        made = await self._do(id, lambda: inner._append(id, messages, model, usage, rule, begun))
         return self._turns(id, made)
 
     async def clear(self, id: str | None) -> None:
@@ -83,13 +88,26 @@ class Memory:
         if id:
             await self._do(id, lambda: self._inner.clear(id))
 
-    def turn(self, id: str | None, *, history: Any = None) -> MemoryTurn:
+    async def delete(self, id: str | None) -> Any:
+        """Remove all that is stored under an id, for good. Returns, Raises: as the blocking one."""
+        if not id:
+            return None
+        queued = self._inner._queued(id)
+        try:
+            await over(queued.free)
+            return await self._of_store(lambda: self._inner._delete(id))
+        finally:
+            queued.end()
+
+    def turn(
+        self, id: str | None, *, history: Any = None, context: Rule | Chooser | None = None
+    ) -> MemoryTurn:
         """Return one turn to be made by code of your own, for `async with`.
 
         Args, Raises: as the blocking one. A task that is cancelled while it waits, or makes the turn,
         records nothing.
         """
-        return MemoryTurn(self, id, history)
+        return MemoryTurn(self, id, history, self._inner._rule_for(context))
 
     def conversation(self, id: str) -> Conversation:
         """Return the conversation of an id, awaitable, for all that is not said here."""
@@ -97,12 +115,16 @@ class Memory:
 
     async def ids(self) -> list[str]:
         """Return the ids that conversations in the store were made by here, sorted."""
-        loops.settle(self.store, asyncio.get_running_loop())
-        job = in_pool(self._inner.ids)
-        await over(job)
-        return job.result()
+        return await self._of_store(self._inner.ids)
 
     # -- inside
+
+    async def _of_store(self, work: Callable[[], T]) -> T:
+        """Have the store asked, by a thread."""
+        loops.settle(self.store, asyncio.get_running_loop())
+        job = in_pool(work)
+        await over(job)
+        return job.result()
 
     async def _do(self, id: str, work: Callable[[], T]) -> T:
         return await do(self._inner._chat(id)._log, work)
@@ -119,8 +141,8 @@ class Memory:
 class MemoryTurn(MemoryTurnBase):
     """One turn of an agent's loop, for `async with`. Made by `Memory.turn`."""
 
-    def __init__(self, memory: Memory, id: str | None, history: Any) -> None:
-        super().__init__(memory._inner, id, history)
+    def __init__(self, memory: Memory, id: str | None, history: Any, rule: Rule | None) -> None:
+        super().__init__(memory._inner, id, history, rule)
         self._awaiting = memory
         self.turns: list[Turn] = []
         """What was recorded of it, when `async with` is left: one turn, usually."""

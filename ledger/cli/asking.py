@@ -20,7 +20,6 @@ from ledger.cli.output import (
     question,
     say,
     say_json,
-    turn_json,
 )
 from ledger.cli.running import going_on
 from ledger.errors import QuestionUnknown
@@ -113,7 +112,7 @@ def _meant(turn: Turn, question: str | None) -> Any:
 
 def _tell(turn: Turn, asked: Any, verdict: str, *, as_json: bool) -> None:
     if as_json:
-        say_json({**turn_json(turn), "answered": asked, "verdict": verdict})
+        say_json({**turn.to_dict(), "answered": asked, "verdict": verdict})
         return
     left = turn.waiting
     next_step = f"{len(left)} more open:" if left else f"nothing else is open; {going_on(turn)}"

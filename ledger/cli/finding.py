@@ -15,7 +15,6 @@ from ledger.catalog.asked import MOST, zone_of
 from ledger.cli.ending import fail
 from ledger.cli.output import (
     Json,
-    moment,
     name_foreign_files,
     opened,
     question,
@@ -25,6 +24,7 @@ from ledger.cli.output import (
     width,
 )
 from ledger.cli.stores import store_of, store_told
+from ledger.records import times
 from ledger.views.text import one_line, printable
 
 Models = Annotated[
@@ -174,7 +174,7 @@ def _say_table(rows: Answer[Listed]) -> None:
     longest = min(36, max(len(row.id) for row in rows))
     say(f"{'id':<{longest}}  turns  heads  last        title")
     for row in rows:
-        last = (moment(row.last) or "")[:10]
+        last = (times.told(row.last) or "")[:10]
         line = f"{row.id:<{longest}}  {row.turns:>5}  {row.branches:>5}  {last:<10}  "
         told = "  ".join([row.title or "", *(f"#{label}" for label in row.labels)]).strip()
         say((line + one_line(told, max(10, width() - len(line)))).rstrip())
@@ -192,8 +192,8 @@ def _row(row: Listed) -> dict[str, Any]:
         "states": row.states,
         "models": row.models,
         "usage": row.usage,
-        "first": moment(row.first),
-        "last": moment(row.last),
+        "first": times.told(row.first),
+        "last": times.told(row.last),
         "head": row.head,
         "source": row.source,
     }
@@ -201,7 +201,7 @@ def _row(row: Listed) -> dict[str, Any]:
 
 def _say_waiting(found: list[Waiting], *, as_json: bool) -> None:
     if as_json:
-        say_json([{**_fields(each), "since": moment(each.since)} for each in found])
+        say_json([{**_fields(each), "since": times.told(each.since)} for each in found])
         return
     for each in found:
         since = f"  since {each.since:%Y-%m-%d %H:%M}" if each.since else ""
@@ -248,7 +248,7 @@ def search(
         limit=limit,
     )
     if as_json:
-        say_json([{**_fields(hit), "at": moment(hit.at)} for hit in found])
+        say_json([{**_fields(hit), "at": times.told(hit.at)} for hit in found])
     else:
         for hit in found:
             say(_hit_text(hit))

@@ -19,7 +19,6 @@ from ledger.cli.output import (
     noted,
     say,
     say_json,
-    turn_json,
 )
 from ledger.turn import Turn
 from ledger.views.ratings import Value
@@ -151,7 +150,7 @@ def _refusing() -> Iterator[None]:
 
 def _tell(turn: Turn, *, as_json: bool) -> None:
     if as_json:
-        say_json(turn_json(turn))
+        say_json(turn.to_dict())
         return
     lines = [heading(turn), *(noted(turn) or ["  neither rated nor labelled"])]
     say("\n".join(printable(line, lines=True) for line in lines))

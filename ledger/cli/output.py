@@ -9,7 +9,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -24,7 +23,7 @@ from ledger.errors import (
     TurnUnknown,
 )
 from ledger.opening import open as open_conversation
-from ledger.records import values
+from ledger.records import times, values
 from ledger.sources.copying import place_of
 from ledger.sources.new_file import new_file
 from ledger.stores.folder import FolderStore
@@ -33,7 +32,14 @@ from ledger.turn import Turn
 from ledger.turns.attachments import plain
 from ledger.turns.view import SHORTEST_PART
 from ledger.views import ratings
-from ledger.views.text import attachment_text, error_text, one_line, printable, value_text
+from ledger.views.text import (
+    attachment_text,
+    error_text,
+    one_line,
+    printable,
+    value_text,
+    without_text,
+)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 TurnName = Annotated[
@@ -164,49 +170,6 @@ def say_json(value: Any) -> None:
     say(json.dumps(plain(value), indent=2, ensure_ascii=True))
 
 
-def moment(when: datetime | None) -> str | None:
-    """Return a time as RFC 3339 text."""
-    return None if when is None else when.isoformat().replace("+00:00", "Z")
-
-
-def turn_json(turn: Turn, *, saw: bool = True) -> dict[str, Any]:
-    """Return everything about a turn as JSON data; turns are named by id.
-
-    Args: saw: with the list of all it saw, which grows with the conversation.
-    """
-    return {
-        "id": turn.id,
-        "ordinal": turn.ordinal,
-        "parent": turn.parent.id if turn.parent else None,
-        "children": [child.id for child in turn.children],
-        "state": turn.state,
-        "erased": turn.erased,
-        "inputs": turn.inputs,
-        "outputs": turn.outputs,
-        "result": turn.result,
-        "partial": turn.partial,
-        "model": turn.model,
-        "settings": turn.settings,
-        "usage": turn.usage,
-        "error": turn.error,
-        "waiting": turn.waiting,
-        "unfinished": may_have_run(turn),
-        "steps": turn.steps,
-        "questions": turn.questions,
-        "started": moment(turn.started),
-        "ended": moment(turn.ended),
-        "seconds": turn.seconds,
-        "request_id": turn.request_id,
-        **({"saw": [seen.id for seen in turn.saw]} if saw else {}),
-        "reads": [read.id for read in turn.reads],
-        "made_by": turn.made_by,
-        "source": turn.source,
-        "ratings": [rating.to_dict() for rating in turn.ratings],
-        "labels": turn.labels,
-        "messages": turn.messages,
-    }
-
-
 def turn_text(turn: Turn, *, whole: bool = False) -> str:
     """Return a turn for a person: a heading, what was asked, what was answered."""
     lines = [heading(turn), *asked(turn)]
@@ -222,6 +185,18 @@ def turn_text(turn: Turn, *, whole: bool = False) -> str:
     if whole:
         lines += [*_took(turn), *_facts(turn)]
     return "\n".join(printable(line, lines=True) for line in lines)
+
+
+def shown_text(turn: Turn) -> list[str]:
+    """Return the lines of what a turn was shown: its earlier turns' fields, as it had them, numbered."""
+    rows = turn.shown
+    lines = [
+        line
+        for number, row in enumerate(rows, 1)
+        for name, value in row.items()
+        for line in block(f"  {number} {name}: ", value)
+    ]
+    return [printable(line, lines=True) for line in ["  was shown:", *lines] if rows]
 
 
 def asked(turn: Turn) -> list[str]:
@@ -366,7 +341,7 @@ def _facts(turn: Turn) -> list[str]:
     facts = {
         "parent": turn.parent.ordinal if turn.parent else "none",
         "children": ", ".join(str(c.ordinal) for c in turn.children) or "none",
-        "saw": runs([seen.ordinal for seen in turn.saw]) or "nothing",
+        "saw": _saw(turn),
         "settings": _named(turn.settings),
         "usage": _named(turn.usage),
         "seconds": turn.seconds,
@@ -378,12 +353,22 @@ def _facts(turn: Turn) -> list[str]:
     return [*lines, *noted(turn)]
 
 
+def _saw(turn: Turn) -> str:
+    """Return the turns that one saw, as numbers, and what was left out of them."""
+    lacking: dict[tuple[str, ...], list[int]] = {}
+    without = turn.without
+    for seen in turn.saw:
+        lacking.setdefault(tuple(without.get(seen.id, ())), []).append(seen.ordinal)
+    parts = [runs(ordinals) + without_text(names) for names, ordinals in lacking.items()]
+    return "; ".join(parts) or "nothing"
+
+
 def noted(turn: Turn) -> list[str]:
     """Return the lines of what was said of a turn: each rating with who and why, and the labels."""
     lines = []
     for rating in turn.ratings:
         by = f" by {one_line(rating.by, 100)}" if rating.by else ""
-        when = f" ({moment(rating.at)})" if rating.at else ""
+        when = f" ({times.told(rating.at)})" if rating.at else ""
         told = f"  rated {ratings.value_text(rating.value)}{by}{when}"
         lines += block(f"{told}: ", rating.why) if rating.why else [told]
     return [*lines, *([labelled(turn.labels)] if turn.labels else [])]

@@ -22,7 +22,7 @@ from ledger.cli.output import (
     report_text,
     say,
     say_json,
-    turn_json,
+    shown_text,
     turn_text,
     width,
 )
@@ -106,7 +106,7 @@ def log(
     view = chat if turn is None else chat.continue_from(named(chat, turn))
     turns = _last(view.head, last) if last else view.turns
     if as_json:
-        say_json([turn_json(t, saw=False) for t in turns])
+        say_json([t.to_dict(saw=False) for t in turns])
         return
     say("\n\n".join(turn_text(t) for t in turns))
 
@@ -120,16 +120,25 @@ def _last(turn: Turn | None, count: int) -> list[Turn]:
     return found[::-1]
 
 
-def show(context: typer.Context, id: Id, turn: TurnName, as_json: Json = False) -> None:
+def show(
+    context: typer.Context,
+    id: Id,
+    turn: TurnName,
+    shown: Annotated[
+        bool, typer.Option("--shown", help="With all that it was shown of earlier turns.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Print all that is known of one turn.
 
     Example: turn-ledger show alex 3
     """
     found = named(conversation(context, id), turn)
     if as_json:
-        say_json(turn_json(found))
+        say_json({**found.to_dict(), **({"shown": found.shown} if shown else {})})
         return
-    say(turn_text(found, whole=True))
+    told = shown_text(found) if shown else []
+    say("\n".join([turn_text(found, whole=True), *told]))
 
 
 def lineage(context: typer.Context, id: Id, turn: TurnName, as_json: Json = False) -> None:

@@ -26,7 +26,6 @@ from ledger.cli.output import (
     say,
     say_json,
     say_now,
-    turn_json,
     width,
 )
 from ledger.cli.reader import while_read
@@ -267,7 +266,7 @@ def _resume(
 
     carrying.through([resumption], go)
     if as_json:
-        say_json(turn_json(turn))
+        say_json(turn.to_dict())
 
 
 def _show(turn: Turn) -> None:
@@ -314,7 +313,7 @@ def _resume_all(
     for name, why in turns.left.items():
         warn(f"{name} is left: {why}", as_json=as_json)
     if as_json:
-        say_json([{"conversation": turn.conversation, **turn_json(turn)} for turn in turns])
+        say_json([{"conversation": turn.conversation, **turn.to_dict()} for turn in turns])
         return
     for turn in turns:
         say(printable(f"{turn.conversation}  {heading(turn)}"))

@@ -24,7 +24,6 @@ from ledger.cli.output import (
     say,
     say_json,
     say_now,
-    turn_json,
     width,
 )
 from ledger.cli.reader import while_read
@@ -199,7 +198,7 @@ def _tell(turn: Turn | None, before: str, *, as_json: bool) -> None:
     if turn is None:
         say_json(None) if as_json else say("no turns yet")
     elif as_json:
-        say_json({**turn_json(turn), "before": before})
+        say_json({**turn.to_dict(), "before": before})
     else:
         say(printable(heading(turn)))
         say("  " + _became(turn, before))

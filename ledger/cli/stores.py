@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 
 from ledger.sources.copying import place_of
 from ledger.stores.folder import FolderStore
-from ledger.stores.resolve import is_url, store_for
+from ledger.stores.resolve import default_place, is_url, store_for
 
 
 def named_path(named: str) -> Path:
@@ -38,13 +37,8 @@ def named_store(named: str) -> Path | str:
 
 
 def default_store() -> Path | str:
-    """Return the store: that of TURN_LEDGER_STORE, else the folder under XDG_DATA_HOME."""
-    named = os.environ.get("TURN_LEDGER_STORE")
-    if named:
-        return named_store(named)
-    data = os.environ.get("XDG_DATA_HOME", "")
-    above = Path(data) if os.path.isabs(data) else Path("~/.local/share").expanduser()
-    return above / "turn-ledger"
+    """Return the store of who names none."""
+    return named_store(default_place())
 
 
 def store_of(context: typer.Context) -> Any:

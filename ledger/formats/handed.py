@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ledger.formats import dialects
 from ledger.formats.converting import Dialect, taken
 from ledger.records import transcripts
 from ledger.records.messages import Message
@@ -61,7 +62,9 @@ def _leads(item: Any) -> bool:
 def neutral(content: Any, dialect: Dialect | None) -> list[Message]:
     """Return what a list says. Raises: import-invalid, record-invalid."""
     content = _plain(content)
-    return taken(content) if dialect is None else dialect.from_provider(content)
+    return (
+        taken(dialects.as_neutral(content)) if dialect is None else dialect.from_provider(content)
+    )
 
 
 def _plain(value: Any) -> Any:

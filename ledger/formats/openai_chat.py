@@ -175,7 +175,9 @@ def _made(part: Part) -> Raw | None:
 def _neutral(raw: Raw, path: str) -> Message:
     role = raw.get("role")
     if role not in _ROLES:
-        raise ImportInvalid(source=path, reason=f"a message has a role: {', '.join(_ROLES)}")
+        told = "this is a whole reply, its message is choices[0].message"
+        asked = f"a message has a role: {', '.join(_ROLES)}"
+        raise ImportInvalid(source=path, reason=told if "choices" in raw else asked)
     if role == "tool":
         return _answer(raw, path)
     parts: list[Part] = []

@@ -212,7 +212,10 @@ def _neutral(raw: Raw, path: str) -> Message:
 
 def _asked(raw: Raw, path: str) -> Message:
     if raw.get("role") not in _ROLES:
-        raise ImportInvalid(source=path, reason=f"a message has a role: {', '.join(_ROLES)}")
+        told = "this is a whole reply, its items are its output"
+        asked = f"a message has a role: {', '.join(_ROLES)}"
+        reason = told if raw.get("object") == "response" else asked
+        raise ImportInvalid(source=path, reason=reason)
     parts, mark = read_content(raw.get("content"), "input_text", f"{path}.content", _part)
     if not parts:
         return {"role": raw["role"], "parts": [whole(name, raw)]}

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ledger.errors import ImportInvalid, RecordInvalid
+from ledger.errors import ImportInvalid
 from ledger.formats import dialects, usage
-from ledger.records import messages as neutral
 from ledger.records.messages import Message
 
 
@@ -33,7 +32,7 @@ def read(format: str | None, content: Any) -> Said:
     Raises: ValueError: there is no such format. import-invalid, record-invalid: it is none of that.
     """
     if format is None:
-        return Said(_neutral(_listed(plain(content))), None, {})
+        return Said(dialects.as_neutral(_listed(plain(content))), None, {})
     dialect = dialects.named(format)
     raw = plain(content)
     said, ended = _REPLIES.get(format, _no_reply)(raw) if isinstance(raw, dict) else (raw, None)
@@ -42,18 +41,6 @@ def read(format: str | None, content: Any) -> Said:
     if ended is not None and found and found[-1]["role"] == "assistant":
         found[-1]["finish_reason"] = ended
     return _told(found, _answers(format, raw, is_reply=said is not raw))
-
-
-def _neutral(said: Any) -> list[Message]:
-    """Return neutral messages. Raises: record-invalid; of what has no parts, as a provider's, with the next step."""
-    try:
-        return neutral.check(said)
-    except RecordInvalid as error:
-        if isinstance(said, list) and all(isinstance(one, dict) and "parts" in one for one in said):
-            raise
-        known = ", ".join(dialects.DIALECTS)
-        reason = f"{error.reason}; what a provider's client gave goes with its `format`: {known}"
-        raise RecordInvalid(path=error.path, reason=reason) from None
 
 
 def _answers(format: str, raw: Any, *, is_reply: bool) -> list[Any]:
@@ -70,6 +57,14 @@ def _told(said: list[Message], answers: list[Any]) -> Said:
     for one in answers:
         used = usage.added(used, usage.counts(one.get("usage")))
     return Said(said, models[-1] if models else None, used or {})
+
+
+def items(format: str | None, content: Any) -> list[Any]:
+    """Return what a provider's client gave as items of a list in its form: a whole reply as the message that it is."""
+    raw = plain(content)
+    if format is not None and isinstance(raw, dict):
+        raw = _REPLIES.get(format, _no_reply)(raw)[0]
+    return list(_listed(raw))
 
 
 def plain(content: Any) -> Any:

@@ -24,6 +24,11 @@ def to_text(moment: datetime) -> str:
     return utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
+def told(moment: datetime | None) -> str | None:
+    """Write an aware datetime for people and programs that are told of it, no longer than it is; None: None."""
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+
+
 def from_text(text: str | None) -> datetime | None:
     """Read a record's time; None for a text that is not one."""
     if not text:

@@ -24,15 +24,24 @@ def is_url(named: object) -> bool:
     return isinstance(named, str) and _URL.match(named) is not None
 
 
+def default_place() -> str:
+    """Return the store of who names none: that of TURN_LEDGER_STORE, else the folder under XDG_DATA_HOME."""
+    named = os.environ.get("TURN_LEDGER_STORE")
+    data = os.environ.get("XDG_DATA_HOME", "")
+    above = data if os.path.isabs(data) else os.path.expanduser("~/.local/share")
+    return named or os.path.join(above, "turn-ledger")
+
+
 def store_for(store: Any = None) -> Any:
     """Return the store that a `store=` value names.
 
-    None: this process's memory, the same at each call. A path: the folder store of that folder, one
-    per absolute path and process; a new one when the folder was removed or replaced since. The URL of a
-    database (`postgresql://...`, `sqlite:///...`): the SQL store there, one per URL and process. An object
-    with `append` and `read`: itself. Raises: TypeError for anything else; ValueError for an empty path, and
-    for a URL of no database that can hold one; ModuleNotFoundError: the extra `sql` is missing.
+    None: this process's memory, the same at each call. True: what `default_place` names. A path: the folder
+    store of that folder, one per absolute path and process; a new one when the folder was removed or replaced
+    since. The URL of a database (`postgresql://...`, `sqlite:///...`): the SQL store there, one per URL and
+    process. An object with `append` and `read`: itself. Raises: TypeError for anything else; ValueError for an
+    empty path, and for a URL of no database that can hold one; ModuleNotFoundError: the extra `sql` is missing.
     """
+    store = default_place() if store is True else store
     if isinstance(store, str) and "\0" in store:
         raise ValueError("what names a store holds a NUL")
     if store is None:
@@ -48,8 +57,8 @@ def store_for(store: Any = None) -> Any:
     if callable(getattr(store, "append", None)) and callable(getattr(store, "read", None)):
         return store
     raise TypeError(
-        "store is None (this process's memory), a folder, the URL of a database, or an object with "
-        "append and read; not "
+        "store is None (this process's memory), True (the default folder), a folder, the URL of a database, or "
+        "an object with append and read; not "
         f"{type(store).__name__}"
     )
 

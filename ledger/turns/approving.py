@@ -41,21 +41,32 @@ ASKED = "function"
 """How a rule that is a function is recorded."""
 
 
-def recorded(rule: Rule | None) -> Any:
-    """Return a rule as a turn's record says it, so that who goes on with the turn asks about the same."""
-    if rule is None or isinstance(rule, str):
-        return rule
-    return ASKED if callable(rule) else sorted(rule)
+OWN = "turn"
+"""Under this name a record has the rule that was given with the turn."""
+
+
+def recorded(rule: Rule | None, *, own: bool = False) -> Any:
+    """Return a rule as a turn's record says it, so that who goes on with the turn asks about the same.
+
+    Args: own: it was given with the turn, and is not that of the conversation.
+    """
+    said: Any = rule
+    if rule is not None and not isinstance(rule, str):
+        said = ASKED if callable(rule) else sorted(rule)
+    return {OWN: said} if own else said
 
 
 def of_record(said: Any, given: Rule | None, *, asked: bool = False) -> Rule | None:
-    """Return the rule of a turn that is gone on with: the one that is given now, else the recorded one.
+    """Return the rule of a turn that is gone on with: one that was given with the turn, else the one that is given
+    now, else the recorded one. A function is no record: one is given now.
 
     Args: asked: whether people were asked about its tools before.
     Raises: LookupError: which one it was is not recorded, or not understood, and none is given now: nobody's
     yes is not a yes.
     """
-    if given is not None:
+    own = isinstance(said, dict) and said.keys() == {OWN}
+    said = said[OWN] if own else said
+    if given is not None and (not own or (said == ASKED and callable(given))):
         return given
     if said is None and not asked:
         return None

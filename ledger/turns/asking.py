@@ -12,8 +12,9 @@ from typing import Any
 from ledger.errors import TurnState
 from ledger.records import kinds
 from ledger.records.messages import Message
+from ledger.turns.beside import MESSAGES
 from ledger.turns.programs import Program
-from ledger.turns.view import MESSAGES, View
+from ledger.turns.view import View
 from ledger.views.nodes import Node
 
 

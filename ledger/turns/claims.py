@@ -76,6 +76,25 @@ def call_name(node: Node, tool: kinds.Tool) -> str:
     return str(tool.id) if own else f"{tool.site}:{tool.invocation}"
 
 
+def unfinished(node: Node) -> list[dict[str, Any]]:
+    """Return a turn's tool calls that may have run, as a person is told of them."""
+    found = []
+    for tool in states.unfinished(node):
+        first = states.first(node, tool)
+        found.append(
+            {
+                "key": call_name(node, tool),
+                "id": tool.id,
+                "name": tool.name,
+                "input": kinds.payload(first.input, node.seq, f"turn {node.id}"),
+                "invocation": tool.invocation,
+                "site": tool.site,
+                "at": first.at,
+            }
+        )
+    return found
+
+
 def refuse_attended(turn: str, state: states.State) -> None:
     """Refuse to go on with a turn that somebody runs, or that has ended. Raises: turn-state."""
     if state not in UNATTENDED:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ledger.errors import Cancelled, LedgerError, TurnState, TurnWaiting
 from ledger.turns import raising
 from ledger.turns.attachments import Attachment
 from ledger.turns.commands import Outcome
 from ledger.turns.current import Running
 from ledger.turns.programs import Program
+from ledger.views.text import error_text
 
 
 def done(program: Program, value: Any, running: Running, seconds: float) -> Outcome:
@@ -52,3 +55,20 @@ def _noted(running: Running, seconds: float) -> dict[str, Any]:
         "usage": dict(running.usage),
         "seconds": round(seconds, 6),
     }
+
+
+def missing(
+    turn: str, state: str, error: Mapping[str, Any] | None, questions: Iterable[Any]
+) -> LedgerError:
+    """Return why a turn that no longer runs, and is not done, has no answer."""
+    if state == "stopped":
+        return Cancelled(turn=turn)
+    if state == "waiting":
+        return TurnWaiting(turn=turn, questions=tuple(questions))
+    if state == "interrupted":
+        reason = "its process died before it ended; resume() goes on with it"
+        return TurnState(turn=turn, state=state, reason=reason)
+    told = error_text(error) if error else "it has no result"
+    next_step = "look at turn.steps before you send it under a new request id"
+    reason = f"{told}; what it did stands: {next_step}"
+    return TurnState(turn=turn, state=state, reason=reason)

@@ -14,6 +14,8 @@ from contextvars import ContextVar
 
 from ledger.errors import Busy
 
+ADVICE = 'try again later, or have the memory wait, with busy="queue"'
+"""What to do where a memory does not wait."""
 _lock = threading.Lock()
 _lines: dict[Hashable, deque[Future[None]]] = {}
 _inside: ContextVar[frozenset[Hashable]] = ContextVar("ledger_inside", default=frozenset())
@@ -31,11 +33,11 @@ class Queued:
         self.free: Future[None] = Future()
         """Is done when it is this one's turn."""
         if line in _inside.get():
-            raise _busy(conversation, "being made by the caller itself")
+            raise _busy(conversation, "being made by the caller itself", "let that end first")
         with _lock:
             others = _lines.setdefault(line, deque())
             if others and not wait:
-                raise _busy(conversation, "being made in this process")
+                raise _busy(conversation, "being made in this process", ADVICE)
             others.append(self.free)
             if len(others) == 1:
                 self.free.set_result(None)
@@ -58,8 +60,8 @@ class Queued:
                 others[0].set_result(None)
 
 
-def _busy(conversation: str, state: str) -> Busy:
-    return Busy(conversation=conversation, turn="<not recorded yet>", state=state)
+def _busy(conversation: str, state: str, advice: str) -> Busy:
+    return Busy(conversation, "<not recorded yet>", state, advice=advice)
 
 
 def _renew() -> None:

@@ -11,8 +11,9 @@ from ledger.records import messages
 from ledger.records.kinds import NewRecord
 from ledger.turns import commands, current
 from ledger.turns.attachments import lowered
+from ledger.turns.beside import exchange_of
 from ledger.turns.commands import Outcome, Sent
-from ledger.turns.view import Making, TurnLike, View, exchange_of
+from ledger.turns.view import Making, TurnLike, View
 from ledger.views import History
 
 

@@ -7,7 +7,6 @@ which turn to wait for.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from inspect import BoundArguments
@@ -17,8 +16,9 @@ from ledger.errors import Cancelled, Nested, TurnUnknown, counted
 from ledger.records import messages, redacting
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
-from ledger.turns import approving, commands, current, programs
+from ledger.turns import approving, beside, commands, current, programs
 from ledger.turns.attachments import Attachment, lowered
+from ledger.turns.beside import NOTHING, Beside
 from ledger.turns.commands import Claim, Outcome, Sent
 from ledger.turns.helping import Remembering
 from ledger.turns.judging import Judge
@@ -57,8 +57,6 @@ TurnLike = IsTurn | str | int
 """What names a turn: the turn, its id or a part of it, its ordinal."""
 
 
-MESSAGES = "messages"
-"""The keyword under which a send is given its user side."""
 SHORTEST_PART = 4
 """How many characters of an id name a turn, at least."""
 
@@ -224,30 +222,19 @@ class View:
         bound, inputs = self.program.bind(args, rest, given)
         return bound, inputs, {**self.settings, **settings}
 
-    def take_messages(
+    def take_beside(
         self, kwargs: Mapping[str, Any], given: list[Attachment]
-    ) -> tuple[list[messages.Message] | None, dict[str, Any]]:
-        """Return the user side that a send is given as `messages`, checked, and its other keywords.
+    ) -> tuple[Beside, dict[str, Any]]:
+        """Return what a send is given beside its inputs and settings, checked, and its other keywords.
 
-        Where that is an input or a setting it stays one.
-        Args: given: takes its attachments. Raises: record-invalid naming the message or part.
+        Args, Raises: as `beside.take`.
         """
-        rest = dict(kwargs)
-        if MESSAGES not in rest or not self.takes_messages:
-            return None, rest
-        told = rest.pop(MESSAGES)
-        if told is None:
-            return None, rest
-        before = len(given)
-        said = messages.check_user_side(exchange_of(told, given))
-        # With attachments it is a copy already, and they are yet to be kept.
-        return (copy.deepcopy(said) if len(given) == before else said), rest
+        return beside.take(kwargs, self._taken(), given)
 
     @property
     def takes_messages(self) -> bool:
         """Whether a send may be given its user side: `messages` is no input and no setting."""
-        own = self.program is not None and self.program.parameter(MESSAGES)
-        return not own and MESSAGES not in self._known_settings()
+        return beside.MESSAGES not in self._taken()
 
     def check_settings(self, names: Iterable[str]) -> None:
         """Refuse settings that a turn cannot be given, as `bind` does. Raises: TypeError."""
@@ -258,6 +245,11 @@ class View:
             if name not in known:
                 told = ", ".join(sorted(known))
                 raise TypeError(f"{name!r} is no setting of this conversation; it knows {told}")
+
+    def _taken(self) -> set[str]:
+        """Return the keywords of a send that are inputs or settings."""
+        inputs = self.program.signature.parameters if self.program is not None else ()
+        return {*inputs, *self._known_settings()}
 
     def _known_settings(self) -> set[str]:
         """Return the settings that a turn may be given: those named at `open` or by the program, and `lm`."""
@@ -418,7 +410,7 @@ class Start(Making):
         settings: Mapping[str, Any],
         given: Sequence[Attachment] = (),
         request_id: str | None = None,
-        messages: list[messages.Message] | None = None,
+        beside: Beside = NOTHING,
         under: Siblings | None = None,
         at: Cursor | None = None,
     ) -> None:
@@ -430,7 +422,8 @@ class Start(Making):
         self._program = program.description
         self._inputs = inputs
         self._settings = program.settings_to_record(settings)
-        self._messages = messages
+        self._messages = beside.messages
+        self._rule = view.rule if beside.rule is None else beside.rule
         self._under = under
         self.claim = view.claim()
         """This process's claim on the turn."""
@@ -438,6 +431,9 @@ class Start(Making):
         """Whether a summary was made for it: one is all that it has made, whatever its rule says next."""
         self.settings = dict(settings)
         """What the program finds in `current().settings`."""
+        self._asks = beside.approve is not None
+        self.approve = beside.approve if self._asks else view.approve
+        """Which of its tools a person is asked about."""
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -480,7 +476,7 @@ class Start(Making):
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         view = self.view
-        shown = history.shown(parent, view.rule, foresee=not self.summarized)
+        shown = history.shown(parent, self._rule, foresee=not self.summarized)
         if shown.wants is not None and not self.summarized:
             # Refused before anything is paid for a summary.
             signature.check(history, self._program, shown, earlier_without=view.earlier_without)
@@ -492,7 +488,7 @@ class Start(Making):
             inputs=self._inputs,
             request_id=self.request_id,
             messages=self._messages,
-            approve=approving.recorded(view.approve),
+            approve=approving.recorded(self.approve, own=self._asks),
             remembers=view.remembering.recorded(),
             settings=self._settings or None,
             redacted=True if view.redact is not None else None,
@@ -506,20 +502,3 @@ class Start(Making):
             now=view.world.now(),
             earlier_without=view.earlier_without,
         )
-
-
-def exchange_of(exchange: Any, given: list[Attachment]) -> Any:
-    """Return messages of a caller's as they are recorded: an attachment may stand for a part, or in one.
-
-    Args: given: takes the attachments. Raises: record-invalid: a value cannot be kept exactly.
-    """
-    told = [_with_parts(message) for message in exchange] if type(exchange) is list else exchange
-    return lowered(told, "messages", given, references=True)
-
-
-def _with_parts(message: Any) -> Any:
-    parts = message.get("parts") if type(message) is dict else None
-    if type(parts) is not list:
-        return message
-    made = [part.part() if isinstance(part, Attachment) else part for part in parts]
-    return {**message, "parts": made}

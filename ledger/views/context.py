@@ -28,10 +28,10 @@ from ledger.errors import StoreCorrupt
 from ledger.records import kinds
 from ledger.records.messages import Message
 from ledger.views import exchange, summaries
-from ledger.views.earlier import Earlier, Entry, entry_of, row_of
+from ledger.views.earlier import STEPS, Earlier, Entry, entry_of, row_of
 from ledger.views.nodes import Node, Tree, payload
 from ledger.views.place import nearest_done
-from ledger.views.rules import Pick, Rule, Window
+from ledger.views.rules import Again, Pick, Rule, Window
 from ledger.views.summaries import Summary, Wanted
 
 # -- what a new turn is shown ----------------------------------------------------------------------
@@ -252,6 +252,33 @@ def expand(tree: Tree, turn: str) -> list[Entry]:
 def saw(tree: Tree, turn: str) -> list[str]:
     """Return the ids of the turns that a turn saw, oldest first. Raises as `expand`."""
     return [entry["call"] for entry in expand(tree, turn) if "call" in entry]
+
+
+def without(tree: Tree, turn: str) -> dict[str, list[str]]:
+    """Return what was left out of the turns that a turn was shown, by their ids; those shown whole are not named.
+
+    The names of fields, as recorded; and `steps`, of a turn that called tools and was shown without. (Of an import
+    nobody knows how its turns were shown, so there it is not told.) Raises as `expand`.
+    """
+    tells_steps = not kinds.has(tree.node(turn).record.source)
+    found: dict[str, list[str]] = {}
+    for entry in expand(tree, turn):
+        node = tree.nodes.get(entry.get("call", ""))
+        if node is not None and (names := _left_out(node, entry, tells_steps)):
+            found[node.id] = names
+    return found
+
+
+def _left_out(node: Node, entry: Entry, tells_steps: bool) -> list[str]:
+    named = entry.get("without")
+    names = [n for n in named if isinstance(n, str)] if isinstance(named, list) else []
+    bare = tells_steps and entry.get("steps") is not True and STEPS not in names
+    return [*names, STEPS] if bare and exchange.has_rounds(node) else names
+
+
+def again(tree: Tree, turn: str) -> Rule:
+    """Return the rule that shows what a turn was shown once more. Raises as `expand`."""
+    return Again(turn, tuple(expand(tree, turn)), tuple(shown_entries(tree.node(turn))))
 
 
 def rows(tree: Tree, turn: str) -> list[dict[str, Any]]:

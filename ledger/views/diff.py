@@ -21,7 +21,7 @@ from ledger.records.values import REFERENCE
 from ledger.views import branches, context, ratings, states
 from ledger.views.nodes import Node, Tree, mapping, model_of
 from ledger.views.ratings import Rating
-from ledger.views.text import attachment_text, one_line, printable, runs_text
+from ledger.views.text import attachment_text, one_line, printable, runs_text, without_text
 from ledger.views.words import Op, Piece, pieces
 
 LONGEST_SAME = 400
@@ -62,6 +62,10 @@ class Saw(msgspec.Struct, frozen=True):
     both: list[str]
     only_a: list[str]
     only_b: list[str]
+    without_a: dict[str, list[str]] = {}
+    """What was left out of those that the first was shown, by id: names of fields, and `steps` of tools. One that
+    was shown whole is not named."""
+    without_b: dict[str, list[str]] = {}
 
 
 class Diff(msgspec.Struct, frozen=True):
@@ -176,6 +180,8 @@ def _saw(tree: Tree, a: str, b: str) -> Saw:
         both=[turn for turn in one if turn in there],
         only_a=[turn for turn in one if turn not in there],
         only_b=[turn for turn in other if turn not in here],
+        without_a=context.without(tree, a),
+        without_b=context.without(tree, b),
     )
 
 
@@ -277,14 +283,21 @@ _PART = re.compile(r"\n|[^\S\n]*\S+[^\S\n]?|[^\S\n]+")
 
 
 def _seen(diff: Diff) -> Iterator[str]:
-    saw = diff.saw
-    for who, turns in (
-        ("both saw", saw.both),
-        (f"only turn {diff.a.ordinal} saw", saw.only_a),
-        (f"only turn {diff.b.ordinal} saw", saw.only_b),
+    saw, (a, b) = diff.saw, (diff.a.ordinal, diff.b.ordinal)
+    alike = [t for t in saw.both if saw.without_a.get(t) == saw.without_b.get(t)]
+    unlike = [t for t in saw.both if saw.without_a.get(t) != saw.without_b.get(t)]
+    for who, turns, without in (
+        ("both saw", alike, saw.without_a),
+        (f"turn {a} saw", unlike, saw.without_a),
+        (f"turn {b} saw", unlike, saw.without_b),
+        (f"only turn {a} saw", saw.only_a, saw.without_a),
+        (f"only turn {b} saw", saw.only_b, saw.without_b),
     ):
-        ordinals = sorted(diff.ordinals[turn] for turn in turns)
-        if ordinals:
-            yield f"  {who} turn{'' if len(ordinals) == 1 else 's'} {runs_text(ordinals)}"
+        lacking: dict[tuple[str, ...], list[int]] = {}
+        for turn in turns:
+            lacking.setdefault(tuple(without.get(turn, ())), []).append(diff.ordinals[turn])
+        for names, ordinals in lacking.items():
+            told = f"turn{'' if len(ordinals) == 1 else 's'} {runs_text(sorted(ordinals))}"
+            yield f"  {who} {told}{without_text(names)}"
     if not (saw.both or saw.only_a or saw.only_b):
         yield "  neither was shown earlier turns"

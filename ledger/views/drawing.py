@@ -1,4 +1,4 @@
-"""A conversation drawn as text: its tree, and what a next turn would be shown.
+"""A conversation drawn as text: its tree.
 
 The line that leads to the head (else the newest) goes straight down the column; every other child
 begins a branch, indented, before the line goes on. So a long conversation with abandoned answers
@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
-from ledger.errors import StoreCorrupt, counted
+from ledger.errors import StoreCorrupt
 from ledger.records import kinds
 from ledger.views import ratings
-from ledger.views.context import Shown
 from ledger.views.flowchart import Drawn, flowchart
 from ledger.views.history import History
 from ledger.views.nodes import Node, model_of, readable_reads
@@ -27,51 +26,8 @@ from ledger.views.text import one_line, value_text
 _SHORTEST_TITLE = 8
 """With less room than this the title is left out."""
 _DEEPEST = 30
-_UNREADABLE = "(unreadable)"
 """Characters of branch lines that are drawn; deeper branches are marked, not indented further."""
-
-
-class Rendered(msgspec.Struct, frozen=True):
-    """What a next turn would be shown."""
-
-    parent: str | None
-    """The turn it would continue."""
-    inputs: dict[str, Any]
-    """Its own inputs, by name."""
-    saw: list[dict[str, Any]]
-    """The entries of its record."""
-    rows: list[dict[str, Any]]
-    """Each earlier turn's inputs and outputs by name, in order: what `earlier()` gives. A summary's row is
-    the first, `{"summary": text}`; its text is None where it is still to be made."""
-    summary: str | None = None
-    """The text of the summary that it would be shown; None: none, or it is still to be made."""
-    shown_entries: list[int] = []
-    """The places of the entries that it would be shown: that of the summary."""
-    to_summarize: list[str] = []
-    """The turns that a summary would be made of first: those it is to stand for, by id."""
-
-    def __str__(self) -> str:
-        lines = []
-        if self.to_summarize:
-            lines.append(f"first a summary is made of {counted(len(self.to_summarize), 'turn')}")
-        for number, row in enumerate([*self.rows, self.inputs] if self.inputs else self.rows, 1):
-            label = "next" if number > len(self.rows) else f"{number:>4}"
-            lines += [f"{label}  {name}: {one_line(value, 100)}" for name, value in row.items()]
-        return "\n".join(lines) or "nothing"
-
-
-def rendered(shown: Shown, rows: list[dict[str, Any]], inputs: dict[str, Any]) -> Rendered:
-    """Return what a next turn would be shown. Args: shown: foreseen. rows: its rows, with attachments."""
-    summary, wants = shown.summary, shown.wants
-    return Rendered(
-        parent=shown.parent,
-        inputs=inputs,
-        saw=list(shown.saw),
-        rows=rows,
-        summary=summary.text if summary is not None else None,
-        shown_entries=shown.entries,
-        to_summarize=list(wants.turns) if wants is not None else [],
-    )
+_UNREADABLE = "(unreadable)"
 
 
 class Tree(msgspec.Struct, frozen=True):

@@ -93,6 +93,12 @@ class Earlier:
         """Return it without these fields, beside those left out already."""
         return replace(self, without=self.without.union(names)) if names else self
 
+    def as_in(self, entry: Mapping[str, Any]) -> Earlier:
+        """Return it as an entry of `saw` says that it was shown."""
+        names = entry.get("without")
+        without = frozenset(names) if isinstance(names, list) else frozenset[str]()
+        return replace(self, without=without, steps=entry.get("steps") is True)
+
     def with_steps(self, steps: bool = True) -> Earlier:
         """Return it with its tool calls, as it comes, or without; where fields are left out, without."""
         return self if steps == self.steps else replace(self, steps=steps)

@@ -180,6 +180,15 @@ class History(Tree):
         """
         return context.saw(self, turn)
 
+    def without(self, turn: str) -> dict[str, list[str]]:
+        """Return what was left out of the turns that a turn was shown, by their ids: the names of fields, and
+        `steps` of one that called tools and was shown without. Raises as `saw`."""
+        return context.without(self, turn)
+
+    def shown_again(self, turn: str) -> Rule:
+        """Return the rule that shows what a turn was shown, as recorded, once more. Raises as `saw`."""
+        return context.again(self, turn)
+
     def rows(self, turn: str) -> list[dict[str, Any]]:
         """Return what a turn was shown, as recorded: a summary, then inputs and outputs by name, oldest first."""
         return context.rows(self, turn)

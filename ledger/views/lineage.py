@@ -22,9 +22,9 @@ import msgspec
 from ledger.errors import StoreCorrupt
 from ledger.views import summaries
 from ledger.views.branches import branch
-from ledger.views.context import followed, saw, shown_entries
+from ledger.views.context import followed, saw, shown_entries, without
 from ledger.views.nodes import Node, Tree, model_of, payload, readable_reads, reads
-from ledger.views.text import runs_text
+from ledger.views.text import runs_text, without_text
 
 How = Literal["saw", "read", "summary", "through"]
 
@@ -57,6 +57,14 @@ class Lineage:
     def saw(self) -> list[str]:
         """The turns that it was shown, oldest first, as recorded. Raises as `History.saw`."""
         return saw(self._tree, self.turn)
+
+    @cached_property
+    def without(self) -> dict[str, list[str]]:
+        """What was left out of the turns that it was shown, by their ids; one that was shown whole is not named.
+
+        The names of fields, and `steps` of a turn that called tools. Raises as `History.saw`.
+        """
+        return without(self._tree, self.turn)
 
     @cached_property
     def read(self) -> list[str]:
@@ -105,6 +113,7 @@ class Lineage:
             "turn": self.turn,
             "ancestors": self.ancestors,
             "saw": self.saw,
+            "without": self.without,
             "read": self.read,
             "summaries": self.summaries,
             "made_by": self.made_by,
@@ -256,11 +265,11 @@ def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
         yield "  continues a turn that cannot be read here"
     count = len(line.rests_on)
     yield f"  rests on {count} other turn{'' if count == 1 else 's'}" + (":" if count else "")
-    groups = _groups(tree, line.rests_on)
-    for how, turns in groups[:_MOST_LINES]:
-        yield f"    {how} {_turns(tree, turns)}{_models(tree, turns)}"
+    groups = _groups(tree, line)
+    for how, turns, lacking in groups[:_MOST_LINES]:
+        yield f"    {how} {_turns(tree, turns)}{_models(tree, turns)}{lacking}"
     if groups[_MOST_LINES:]:
-        rest = [turn for _, turns in groups[_MOST_LINES:] for turn in turns]
+        rest = [turn for _, turns, _ in groups[_MOST_LINES:] for turn in turns]
         yield f"    and {_turns(tree, rest)}{_models(tree, rest)}"
     erased = [rest.turn for rest in line.rests_on if tree.nodes[rest.turn].erased]
     if erased:
@@ -272,19 +281,31 @@ def _explained(tree: Tree, line: Lineage) -> Iterator[str]:
         yield f"  influenced {_turns(tree, line.influenced)}"
 
 
-def _groups(tree: Tree, rests: list[Rest]) -> list[tuple[str, list[str]]]:
-    """Return lines of turns by how they were used: seen together, merged alone, summarized, then the rest by
-    the turn through which they came, the newest first."""
-    seen = [rest.turn for rest in rests if rest.how == "saw"]
+def _groups(tree: Tree, line: Lineage) -> list[tuple[str, list[str], str]]:
+    """Return lines of turns by how they were used, and without what: seen together, less the same, merged alone,
+    summarized, then the rest by the turn through which they came, the newest first."""
+    rests, lacked = line.rests_on, _lacked(line)
+    seen: dict[tuple[str, ...], list[str]] = {}
     passed: dict[int, list[str]] = defaultdict(list)
     for rest in rests:
+        if rest.how == "saw":
+            seen.setdefault(tuple(lacked.get(rest.turn, ())), []).append(rest.turn)
         if rest.through is not None:
             passed[tree.nodes[rest.through].ordinal].append(rest.turn)
-    lines = [("saw", seen)] if seen else []
-    lines += [("read", [rest.turn]) for rest in rests if rest.how == "read"]
+    lines = [("saw", turns, without_text(names)) for names, turns in seen.items()]
+    lines += [("read", [rest.turn], "") for rest in rests if rest.how == "read"]
     folded = [rest.turn for rest in rests if rest.how == "summary"]
-    lines += [("was shown a summary of", folded)] if folded else []
-    return lines + [(f"through turn {by}:", passed[by]) for by in sorted(passed, reverse=True)]
+    lines += [("was shown a summary of", folded, "")] if folded else []
+    through = sorted(passed, reverse=True)
+    return lines + [(f"through turn {by}:", passed[by], "") for by in through]
+
+
+def _lacked(line: Lineage) -> dict[str, list[str]]:
+    """Return what was left out of the turns that it was shown, as far as its list reads."""
+    try:
+        return line.without
+    except StoreCorrupt:
+        return {}
 
 
 def _maker(line: Lineage) -> str:

@@ -23,7 +23,7 @@ from msgspec import structs
 
 from ledger.records import kinds
 from ledger.views import summaries
-from ledger.views.earlier import Earlier
+from ledger.views.earlier import Earlier, Entry
 from ledger.views.summaries import Summary, Wanted
 
 Chooser = Callable[[list[Earlier]], Iterable[Earlier]]
@@ -151,6 +151,30 @@ class Own(Rule):
         if len({turn.id for turn in turns}) != len(turns):
             raise ValueError("a context function gives each turn once")
         return turns
+
+
+@dataclass(frozen=True)
+class Again(Rule):
+    """What a turn was shown, as it was recorded."""
+
+    turn: str
+    entries: tuple[Entry, ...]
+    """Those of its `saw`, expanded."""
+    summaries: tuple[int, ...] = ()
+    """The places of its `shown_entries`."""
+
+    def pick(self, pick: Pick) -> Pick:
+        """Return just these. Raises: ValueError: not all of it is there."""
+        given, kept = {turn.id: turn for turn in pick.turns}, pick.kept()
+        stood = [summaries.read(kept[place], place) for place in self.summaries if place in kept]
+        lacks = [e for e in self.entries if e.get("call") not in given]
+        if lacks or None in stood or len(stood) < len(self.summaries):
+            raise ValueError(
+                f"turn {self.turn} was shown what is not on this branch, or was taken out since: "
+                f"{', '.join(str(e.get('call', 'turns before')) for e in lacks) or 'a summary'}"
+            )
+        turns = [given[entry["call"]].as_in(entry) for entry in reversed(self.entries)]
+        return structs.replace(pick, turns=turns, summary=stood[0] if stood else None)
 
 
 @dataclass(frozen=True)

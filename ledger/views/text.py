@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -76,6 +76,12 @@ def size_text(size_bytes: int) -> str:
     while size >= 999.95 and (further := next(units, "")):
         size, unit = size / 1000, further
     return f"{size:.1f} {unit}"
+
+
+def without_text(names: Iterable[str]) -> str:
+    """Return what was left out of a turn, to stand behind it: ` without document, steps`; nothing: ""."""
+    told = ", ".join(one_line(name, 40) for name in names)
+    return f" without {told}" if told else ""
 
 
 def runs_text(ordinals: Sequence[int]) -> str:

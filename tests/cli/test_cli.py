@@ -108,6 +108,22 @@ def test_log_and_show_print_turns_in_full(cli, alex):
     assert "saw: 1" in cli("show", "alex", "3")[1]
 
 
+def test_what_was_left_out_of_a_turn_is_told(cli, tmp_path):
+    """show, lineage and diff name the fields that the turns a turn saw were shown without."""
+    chat = ledger.open("alex", lambda message: "Yes.", store=tmp_path / "store")
+    chat("One?")
+    turn = chat.send("Two?", context=ledger.all_turns(without=["result"]))
+
+    assert "\n  saw: 1 without result\n" in cli("show", "alex", "2")[1]
+    assert "saw turn 1" in cli("lineage", "alex", "2")[1]
+    assert cli("lineage", "alex", "2")[1].rstrip().endswith("without result")
+    assert "turn 2 saw turn 1 without result" in cli("diff", "alex", "1", "2")[1]
+    assert "  was shown:\n  1 message: One?\n" in cli("show", "alex", "2", "--shown")[1]
+    assert json.loads(cli("show", "alex", "2", "--shown", "--json")[1])["shown"] == turn.shown
+    for command in ("show", "lineage"):
+        assert json.loads(cli(command, "alex", "2", "--json")[1])["without"] == turn.without
+
+
 def test_recorded_settings_are_shown(cli, tmp_path):
     """show prints the settings of a turn that were recorded, in a line; show --json has them as they are."""
 

@@ -58,8 +58,19 @@ def test_a_store_is_itself():
     assert store_for(theirs) is theirs
 
 
-@pytest.mark.parametrize("value", [1, b"x", object(), [], True])
+@pytest.mark.parametrize("value", [1, b"x", object(), [], False])
 def test_anything_else_is_refused(value):
     """What cannot be a store is refused at once."""
     with pytest.raises(TypeError):
         store_for(value)
+
+
+def test_true_is_the_folder_of_the_command_line(tmp_path, monkeypatch):
+    """That of TURN_LEDGER_STORE, else the one under the user's data; False names none."""
+    monkeypatch.delenv("TURN_LEDGER_STORE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert store_for(True) is store_for(tmp_path / "data" / "turn-ledger")
+    monkeypatch.setenv("TURN_LEDGER_STORE", str(tmp_path / "chats"))
+    assert store_for(True) is store_for(tmp_path / "chats")
+    with pytest.raises(TypeError, match="not bool"):
+        store_for(False)

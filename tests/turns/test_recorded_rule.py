@@ -1,5 +1,8 @@
 """The rule by which a person is asked about tools goes with the turn: who resumes it asks about the same."""
 
+import asyncio
+import inspect
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +24,11 @@ def pays_twice(message: str) -> str:
 def store():
     """A store in memory."""
     return ledger.MemoryStore()
+
+
+async def got(value):
+    """What a verb gives, awaited where it has to be."""
+    return await value if inspect.isawaitable(value) else value
 
 
 def waits(turn):
@@ -76,3 +84,50 @@ def test_a_recorded_rule_reads_back(rule):
     found = approving.of_record(approving.recorded(rule), None)
 
     assert found == (sorted(rule) if isinstance(rule, list) else rule)
+
+
+@pytest.mark.parametrize("rule", ["changes", "all", ["pay"]])
+@pytest.mark.parametrize("face", [ledger, ledger.aio], ids=["blocking", "aio"])
+def test_a_rule_given_with_a_turn_is_that_turns(store, rule, face):
+    """It asks in this turn and no other, and who goes on with the turn has no other rule, whatever theirs is."""
+
+    async def scenario():
+        chat = face.open("c", pays_twice, store=store, approve=["other"])
+        with pytest.raises(errors.TurnWaiting):
+            await got(chat.send("x", approve=rule))
+        turn = await got(chat.turn(1))
+        await got(turn.approve())
+        with pytest.raises(errors.TurnWaiting):
+            await got(turn.resume())
+        await got(turn.approve())
+        await got(turn.resume())
+        return await got(chat("y"))
+
+    assert asyncio.run(scenario()) == "paid 1 paid 2"
+
+
+def test_a_turns_own_rule_may_ask_nobody(store):
+    """`[]` asks about nothing in this turn; None is the conversation's own rule."""
+    chat = ledger.open("c", pays_twice, store=store, approve="all")
+    assert chat.send("x", approve=[]).state == "done"
+    with pytest.raises(errors.TurnWaiting):
+        chat.send("x", approve=None)
+
+
+def test_a_turns_own_function_is_replaced_by_a_function(store):
+    """Another rule is not what its turn was sent with."""
+    chat = ledger.open("c", pays_twice, store=store, approve=["other"])
+    with pytest.raises(errors.TurnWaiting):
+        chat.send("x", approve=lambda question: None)
+    turn = chat.turn(1).approve()
+    with pytest.raises(errors.TurnState, match="say which"):
+        turn.resume()
+    waits(ledger.open("c", pays_twice, store=store, approve=lambda question: None).turn(1))
+
+
+@pytest.mark.parametrize("wrong", ["chnages", 5, [1]])
+def test_what_is_no_rule_is_refused_with_the_turn(store, wrong):
+    """As by `open`; nothing is recorded."""
+    with pytest.raises((TypeError, ValueError), match="approve is"):
+        ledger.open("c", pays_twice, store=store).send("x", approve=wrong)
+    assert store.read("c") == []

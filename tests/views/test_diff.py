@@ -106,7 +106,8 @@ def test_it_is_json_data():
     assert found["outputs"]["result"] == {"a": "x", "pieces": [{"op": "removed", "text": "x"}]}
     assert found["outputs"]["other"] == {"b": None, "pieces": [{"op": "added", "text": "null"}]}
     assert (found["a"]["turn"], found["b"]["ordinal"], found["base"]) == ("b", 3, "a")
-    assert (found["saw"], found["same"]) == ({"both": ["a"], "only_a": [], "only_b": []}, False)
+    saw = {"both": ["a"], "only_a": [], "only_b": [], "without_a": {}, "without_b": {}}
+    assert (found["saw"], found["same"]) == (saw, False)
 
 
 def test_where_they_stand_is_told():

@@ -227,3 +227,30 @@ def test_meeting_places_match_their_twin(records, data):
     assert history.merge_base(turns[0], turns[-1]) == oracle.merge_base(
         records, turns[0], turns[-1]
     )
+
+
+CALLED = [
+    {
+        "role": "assistant",
+        "parts": [{"type": "tool_call", "id": "1", "name": "f", "arguments": {}}],
+    },
+    {"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": 1}]},
+    {"role": "assistant", "parts": [{"type": "text", "content": "so"}]},
+]
+
+
+@pytest.mark.parametrize("source", [None, {"format": "x"}])
+def test_what_was_left_out_is_named(source):
+    """Fields by their record; tool calls, where they were not shown, but not of an import, which does not know."""
+    records = [*build.done("a"), *build.done("b", "a")]
+    records[2] = {**records[2], "messages": CALLED}
+    saw = [{"call": "a"}, {"call": "b", "without": ["result"]}, {"call": "gone", "without": ["x"]}]
+    more = build.done("c", "b", saw=saw)
+    more[0] = {**more[0], **({"source": source} if source else {})}
+    history = History.of([*records, *more])
+
+    lacking = {"b": ["result"]} if source else {"a": ["steps"], "b": ["result"]}
+    assert history.without("c") == history.lineage("c").to_dict()["without"] == lacking
+    told = str(history.lineage("c"))
+    assert ("saw turn 1 a without steps" in told) is (source is None)
+    assert "saw turn 2 b without result" in told
