@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 from hypothesis import given
@@ -13,13 +12,14 @@ from ledger.catalog.projection import project
 from ledger.catalog.rows import ConversationRow
 from ledger.catalog.sqlite import SQLiteIndex
 from ledger.views import History
+from tests import tidy
 from tests.catalog import oracle
 from tests.views import build
 
 
 def index() -> SQLiteIndex:
     """An empty index in memory."""
-    return SQLiteIndex(sqlite3.connect(":memory:", isolation_level=None))
+    return SQLiteIndex(tidy.connect(":memory:", isolation_level=None))
 
 
 def take(kept: SQLiteIndex, records: list[Any], conversation: str = "c") -> None:

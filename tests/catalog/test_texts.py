@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import unicodedata
 
 import pytest
@@ -10,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.catalog import texts
+from tests import tidy
 
 
 def finds(query: str, text: str) -> bool:
     """Say whether a text is found by a query, in SQLite itself."""
-    db = sqlite3.connect(":memory:")
+    db = tidy.connect(":memory:")
     db.execute(f'CREATE VIRTUAL TABLE t USING fts5(x, tokenize = "{texts.TOKENS}")')
     db.execute("INSERT INTO t VALUES(?)", (texts.spelled(text),))
     match = texts.match(query)
@@ -105,7 +105,7 @@ def test_a_piece_is_shown_as_it_was_said():
 @pytest.mark.parametrize("said", ["Αθήνα", "Ёжик", "Việt", "nai\u0308ve", "पढ़ना", "각"])
 def test_a_word_with_accents_is_shown_as_it_was_said(said):
     """All of it is the match, and its accents stand on their letters."""
-    db = sqlite3.connect(":memory:")
+    db = tidy.connect(":memory:")
     db.execute(f'CREATE VIRTUAL TABLE t USING fts5(x, tokenize = "{texts.TOKENS}")')
     db.execute("INSERT INTO t VALUES(?)", (texts.spelled(f"so {said}."),))
     asked = f"SELECT highlight(t, 0, '{texts.BEGIN}', '{texts.END}') FROM t WHERE t MATCH ?"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from typing import Any
 
 from ledger.formats import agents_sdk, tables
 from ledger.formats.base import Draft, Schema, Skipped
+from tests import tidy
 from tests.formats.finds import checked, part, shape, tree, types
 from tests.formats.given import Given
 
@@ -46,7 +46,7 @@ class Sessions:
 
     def __init__(self, *scripts: str, prefix: str = "agent") -> None:
         self.prefix = prefix
-        self.database = sqlite3.connect(":memory:")
+        self.database = tidy.connect(":memory:")
         for script in (PLAIN, *scripts):
             self.database.executescript(script.format(prefix))
 

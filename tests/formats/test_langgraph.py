@@ -6,7 +6,6 @@ import contextlib
 import json
 import pickle
 import random
-import sqlite3
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from ledger.formats import langgraph, plain_msgpack, tables
 from ledger.formats.base import Draft, Schema, Skipped
+from tests import tidy
 from tests.formats.finds import answer, checked, shape, tree, types
 from tests.formats.given import Given
 
@@ -51,7 +51,7 @@ class Saver:
     """Builds a database; a checkpoint's state is the list of its messages."""
 
     def __init__(self) -> None:
-        self.database = sqlite3.connect(":memory:")
+        self.database = tidy.connect(":memory:")
         self.database.executescript(SCRIPT)
         self.count = 0
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from typing import Any
 
 from ledger.formats import llm_logs, tables
 from ledger.formats.base import Draft, Schema, Skipped
+from tests import tidy
 from tests.formats.finds import answer, checked, part, shape, tree, types
 from tests.formats.given import Given
 
@@ -39,7 +39,7 @@ class Log:
     """Builds a log; a message's hash is its name, and its role the first letter of it."""
 
     def __init__(self, *scripts: str) -> None:
-        self.database = sqlite3.connect(":memory:")
+        self.database = tidy.connect(":memory:")
         for script in scripts:
             self.database.executescript(script)
         self.calls = 0

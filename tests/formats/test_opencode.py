@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from ledger.formats.base import Draft, Skipped
 from ledger.sources.files import find
 from ledger.turns.world import SYSTEM, World
+from tests import tidy
 from tests.formats.test_codex import shape
 from tests.worlds import FakeWorld
 
@@ -24,7 +24,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._connection = sqlite3.connect(path)
+        self._connection = tidy.connect(path)
         self._connection.executescript(
             "CREATE TABLE session (id TEXT PRIMARY KEY, parent_id TEXT, title TEXT);"
             "CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT);"

@@ -11,6 +11,7 @@ import pytest
 
 import ledger
 from ledger.sources.importing import import_conversations
+from tests import tidy
 from tests.formats import test_llm_logs
 from tests.formats.test_any_values import DATABASES, EXAMPLES
 
@@ -25,7 +26,7 @@ def written(folder: Path, name: str) -> Path:
     path = folder / "given.db"
     database: sqlite3.Connection = DATABASES[name][1]()
     database.commit()
-    target = sqlite3.connect(path)
+    target = tidy.connect(path)
     database.backup(target)
     target.close()
     return path
@@ -64,7 +65,7 @@ def test_every_format_is_found_by_looking(tmp_path, name):
 def test_the_log_of_llm_is_left_as_it_was(tmp_path):
     """Also one that another program has open, with its last writes beside it: nothing is touched."""
     path = tmp_path / "logs.db"
-    with sqlite3.connect(path) as writer:
+    with tidy.connect(path) as writer:
         writer.execute("pragma journal_mode = wal")
         for line in test_llm_logs.pelican().database.iterdump():
             if line not in ("BEGIN TRANSACTION;", "COMMIT;"):
