@@ -370,7 +370,8 @@ class Conversation:
         The list is cut into turns and followed as far as the turns that are known say the same. The rest is
         recorded behind them, in one append: a list that goes on gives new turns; one that departs (an edit,
         another answer) gives a branch, and what was there stays; one that says nothing new gives nothing.
-        This view then stands on the list's last whole turn, and what follows it is not recorded yet.
+        This view then stands on the list's last whole turn, and follows what others add behind it; what follows that
+        turn in the list is not recorded yet.
         Leading system and developer messages are not compared: changed ones are no edit, and are kept with
         the next new turn.
         Args: messages: the whole list, the first message first; objects that have `model_dump` are taken as
