@@ -256,6 +256,7 @@ say(code(lambda: ledger.open("c", store=store).head))
 @AS_ROOT
 @pytest.mark.parametrize("closed", ["attachments", "shelf", "file"])
 def test_attachments_that_may_not_be_looked_at_are_neither_missing_nor_damaged(tmp_path, closed):
+    """Nobody can say that of them: store-denied, but where their names tell enough."""
     store = FolderStore(tmp_path / "s")
     name, _ = store.blobs.put(b"abc")
     ledger.open("c", store=store).record({"file": ledger.Attachment(b"abc", media_type="x/y")}, "b")
@@ -303,6 +304,7 @@ say(code(lambda: store.blobs.lost([name])))
 
 @AS_ROOT
 def test_an_index_that_may_not_be_read_goes_with_what_it_holds_of_a_forgotten_turn(tmp_path):
+    """Nobody can take one turn out of it, so all of it is removed: the folder is the user's own."""
     chat = ledger.open("c", store=tmp_path / "s")
     turn = chat.record("a secret", "b").id
     assert len(ledger.catalog.of(tmp_path / "s").search("secret")) == 1

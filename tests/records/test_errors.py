@@ -173,6 +173,9 @@ def test_message_names_the_next_step(cls: type[LedgerError], words: str) -> None
     if isinstance(error, errors.StoreConflict):
         assert str(error).endswith("<reason>")
         error.reason = ""
+    if type(error) is errors.Busy:
+        assert str(error).endswith("<advice>")
+        error.advice = errors.Busy.advice
     assert words in str(error)
 
 

@@ -155,6 +155,7 @@ def forgotten_meanwhile(source, target):
 
 
 def test_an_attachment_that_others_forget_while_a_copy_is_made_is_put_again(source, target):
+    """The target had it when the copy was begun, and no log named it there any more when it was placed."""
     shared, own = forgotten_meanwhile(source, target)
     (done,) = ledger.copy_conversations(source, target, ["pics"])
     assert (done.refused, done.missing) == (None, [])
@@ -178,6 +179,7 @@ def test_a_copy_whose_attachment_is_gone_from_both_is_not_placed(source, target)
 @pytest.mark.parametrize("place", ["adopt", "grow"])
 @pytest.mark.parametrize("target", ["sqlite", "postgres", "folder", "memory"], indirect=True)
 def test_a_log_that_names_an_attachment_which_went_is_not_placed(source, target, place):
+    """As an append that names it would be refused: put the bytes again, and it is placed."""
     attachment = ledger.Attachment(SHARED, media_type="image/png")
     ledger.open("pics", store=source).record({"message": "look", "a": attachment}, "nice")
     data = source.raw("pics")
@@ -191,6 +193,7 @@ def test_a_log_that_names_an_attachment_which_went_is_not_placed(source, target,
 
 
 def test_ids_are_not_taken_from_the_letters_of_one(source, target):
+    """A text in place of a list of ids is refused, with the list that was meant."""
     with pytest.raises(TypeError, match=r"\['alex'\]"):
         ledger.copy_conversations(source, target, "alex")
     assert target.conversations() == []

@@ -15,11 +15,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 class Looked(ledger.MemoryStore):
     """A store that lets a test look, each time before it gives records."""
 
-    look = staticmethod(lambda: None)
+    glance = staticmethod(lambda: None)
 
     def scan(self, conversation, after=0):
         """Let the test look, then give the records."""
-        self.look()
+        self.glance()
         return super().scan(conversation, after)
 
 
@@ -35,7 +35,7 @@ def chat():
 def test_a_log_that_is_folded_anew_is_never_seen_in_part(chat):
     """While a log is folded again after a turn was forgotten, others see the turns as they were or are."""
     seen = []
-    chat.store.look = lambda: seen.append(len(chat._log.history.order))
+    chat.store.glance = lambda: seen.append(len(chat._log.history.order))
 
     chat.forget(1)
 
@@ -58,7 +58,7 @@ def test_nothing_stays_that_could_not_be_read_anew(chat):
 
     def erase_and_break(*args, **kwargs):
         found = erase(*args, **kwargs)
-        chat.store.look = fail
+        chat.store.glance = fail
         return found
 
     def fail():
@@ -68,7 +68,7 @@ def test_nothing_stays_that_could_not_be_read_anew(chat):
     chat.forget(1)
     assert len(chat._log.history.order) == 0
 
-    del chat.store.look
+    del chat.store.glance
     assert [turn.erased for turn in chat.all_turns()] == [True, False, False]
 
 
@@ -81,7 +81,7 @@ def test_a_log_that_was_made_anew_is_never_seen_in_part():
     store.delete("alex")
     other.record("new", "x")
     seen = []
-    store.look = lambda: seen.append(list(chat._log.history.order))
+    store.glance = lambda: seen.append(list(chat._log.history.order))
 
     turns = chat.all_turns()
 

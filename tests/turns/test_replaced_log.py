@@ -214,6 +214,7 @@ class Counting(ledger.FolderStore):
 
 
 def test_a_damaged_log_is_read_once_as_long_as_only_its_reader_appends(tmp_path):
+    """Its own appends are no sign that somebody mended it."""
     damaged(tmp_path)
     store = Counting(tmp_path)
     chat = ledger.open("c", echo, store=store)
@@ -226,6 +227,7 @@ def test_a_damaged_log_is_read_once_as_long_as_only_its_reader_appends(tmp_path)
 
 
 def test_an_awaitable_conversation_sees_a_line_that_was_mended(tmp_path):
+    """As the blocking one does: what was asked in it is not asked again."""
     log, good = damaged(tmp_path)
 
     async def main():
