@@ -105,6 +105,17 @@ class Unflushed(Files):
         pass
 
 
+class Counting(Unflushed):
+    """Counts the bytes that are read."""
+
+    read_bytes = 0
+
+    def read(self, number: int, length: int, offset: int) -> bytes:
+        data = super().read(number, length, offset)
+        self.read_bytes += len(data)
+        return data
+
+
 class Failing(Unflushed):
     """File calls that flush nothing and fail as told: `fail[name]` is a list of errors, None for a call that works."""
 

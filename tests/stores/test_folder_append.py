@@ -19,6 +19,7 @@ from ledger.errors import (
 )
 from ledger.stores.folder import FolderStore
 from tests.stores.support import (
+    Counting,
     Failing,
     Recorded,
     Unflushed,
@@ -584,17 +585,6 @@ def test_a_full_file_system(tmp_path):
 
 def test_what_a_conflict_found_is_not_read_again(tmp_path):
     """Who loses again and again reads each line that others wrote once: what it reads does not grow with its losses."""
-
-    class Counting(Unflushed):
-        """Counts the bytes that are read."""
-
-        read_bytes = 0
-
-        def read(self, number: int, length: int, offset: int) -> bytes:
-            data = super().read(number, length, offset)
-            self.read_bytes += len(data)
-            return data
-
     calls = Counting()
     loser, winner = FolderStore(tmp_path, calls=calls), FolderStore(tmp_path, calls=Unflushed())
     seen: int = loser.append("c", [stop("first")])

@@ -534,18 +534,7 @@ def test_a_short_log_has_no_witness(tmp_path):
 
 def test_a_log_of_which_no_part_can_be_made_is_not_read_again_and_again(tmp_path):
     """A line that is missing near its start leaves it without an index; what an append reads does not grow."""
-
-    class Counting(support.Unflushed):
-        """Counts the bytes that are read."""
-
-        read_bytes = 0
-
-        def read(self, number: int, length: int, offset: int) -> bytes:
-            data = super().read(number, length, offset)
-            self.read_bytes += len(data)
-            return data
-
-    calls = Counting()
+    calls = support.Counting()
     with small(SPAN=1 << 12, BEGUN=1 << 13):
         store = FolderStore(tmp_path, calls=calls)
         store.append("c", build.line("a", "b"))
