@@ -13,5 +13,5 @@ class Connection(sqlite3.Connection):
 
 
 def connect(path: str | Path, **options: Any) -> Connection:
-    """Open a database."""
-    return sqlite3.connect(path, factory=Connection, **options)
+    """Open a database; the garbage collector may close it in any thread."""
+    return sqlite3.connect(path, factory=Connection, check_same_thread=False, **options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import ledger
 from ledger.turns.world import SYSTEM
+from tools.benchmarks.floors import SelfClosing
 from tools.benchmarks.logs import CHAT, TEXT, size_of, turn_records
 from tools.benchmarks.rows import Bench, Measure, Row, timed
 
@@ -88,7 +89,8 @@ class Database:
 def bare(url: str) -> Any:
     """Return a connection to a database by its driver alone, with a table of one column."""
     if url.startswith("sqlite"):
-        connection: Any = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)
+        place = url.removeprefix("sqlite:///")
+        connection: Any = sqlite3.connect(place, isolation_level=None, factory=SelfClosing)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("CREATE TABLE IF NOT EXISTS bare (n integer PRIMARY KEY, data blob)")
         return connection

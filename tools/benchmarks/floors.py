@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,13 @@ import msgspec
 
 from ledger.records import kinds
 from tools.benchmarks.rows import Measure, timed
+
+
+class SelfClosing(sqlite3.Connection):
+    """A bare database that is closed with the last reference to it."""
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class Appends:

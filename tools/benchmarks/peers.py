@@ -21,7 +21,7 @@ import msgspec
 
 import ledger
 from tools.benchmarks import logs, processes
-from tools.benchmarks.floors import Appends
+from tools.benchmarks.floors import Appends, SelfClosing
 from tools.benchmarks.rows import Bench, Measure, Row, timed
 
 LAST = 10
@@ -113,7 +113,7 @@ class SQLite:
     """A row for each turn."""
 
     def __init__(self, place: Path) -> None:
-        self._database = sqlite3.connect(place, isolation_level=None)
+        self._database = sqlite3.connect(place, isolation_level=None, factory=SelfClosing)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.execute(
