@@ -1,6 +1,6 @@
 """Indexes made, kept up, and removed; what an index is: `log_index`.
 
-Whoever appends writes a part of what was appended since the last one, once that is `SPAN` long, after the append;
+Whose append passes a multiple of `SPAN` bytes writes a part of what was appended since the last one, after it;
 whoever had to read a long log whole writes the parts that are not there. Parts are written once, and not flushed:
 after a fall of the machine the checksums tell. Some that follow each other are joined into one, up to a size.
 

@@ -348,8 +348,14 @@ def test_one_connection_hears_for_all(store, place):
     assert store._database.engine.pool.checkedout() == 0
     assert store.wait("c", count, 0.5) is False
     assert len(sent) < asked + len(threads)  # It, and perhaps a thread that came late.
-    assert store.has_word("c", count) is False
-    assert store.has_word("c", 0) is True
+
+    def asks() -> int:
+        before = len(sent)
+        assert store.has_word("c", count) is False
+        assert store.has_word("c", 0) is True
+        return len(sent) - before
+
+    assert min(asks() for _ in range(5)) == 0
     with children(1) as (child,):
         child.prepare(jobs.write_batches, open_sql, place, 1)
         child.begin(20)
