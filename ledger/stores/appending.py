@@ -30,11 +30,14 @@ _COPY = 1 << 20
 
 
 class Tail:
-    """The end of a log, found under its lock: how many records it holds and what the next covers."""
+    """The end of a log, found under its lock: how many records it holds and what the next covers.
+
+    Args: file: unchanged since what the system `found` of it. known: what was known of the log before.
+    """
 
     def __init__(self, log: Log, file: Descriptor, known: lines.Known | None) -> None:
         self._log = log
-        self._source = lines.FileSource(file, log.files)
+        self._source = lines.FileSource(file, log.files, file.found)
         known, _ = recall(known, self._source)
         if known and not known.scanner.is_sealed and known.changed_ns != self._source.changed_ns:
             known = None  # What the next seal covers was remembered, and may be otherwise now.
@@ -116,17 +119,10 @@ class Tail:
         count = int(self.position) + len(bodies)
         end = start + len(before) + len(text)
         head = self._head or _head_of_first(text, start + len(before))
-        known = lines.Known(
-            identity=self._source.identity,
-            changed_ns=0,
-            scanner=codec.Scanner(chain, offset=end, count=count),
-            guard=text[-lines.GUARD :],
-            head=head,
-            counted=self.counted,
-            newer=False,
-        )
         owed = Owed.of(file, start, before + text, head)
-        return Added(owed, known, known.position)
+        scanner = codec.Scanner(chain, offset=end, count=count)
+        position = Position(count, head.incarnation, scanner.end)
+        return Added(owed, position, scanner, head, self.counted)
 
 
 def _head_of_first(text: bytes, offset: int) -> lines.Head:
@@ -140,17 +136,28 @@ class Added(NamedTuple):
 
     owed: Owed
     """What is owed if a flush fails."""
-    known: lines.Known
     position: Position
+    scanner: codec.Scanner
+    """Stands behind them."""
+    head: lines.Head
+    counted: bool
 
     @property
     def stretch(self) -> tuple[int, int]:
         """Where they begin and end in the log."""
-        return self.owed.offset, self.known.end
+        return self.owed.offset, self.scanner.offset
 
     def known_at(self, found: os.stat_result) -> lines.Known:
         """Return what is known of the log with them, once the system said what it has."""
-        return structs.replace(self.known, changed_ns=found.st_ctime_ns)
+        return lines.Known(
+            identity=self.owed.identity,
+            changed_ns=found.st_ctime_ns,
+            scanner=self.scanner,
+            guard=self.owed.data[-lines.GUARD :],
+            head=self.head,
+            counted=self.counted,
+            newer=False,
+        )
 
     def stands_in(self, log: Log) -> bool:
         """Say whether they are in the file that has the log's name now, such as one that a repair put there."""

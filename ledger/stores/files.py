@@ -154,9 +154,9 @@ class Descriptor:
         found = os.fstat(self._number[0])
         if not stat.S_ISREG(found.st_mode):
             raise StoreLink(where=self.path, reason="it is not a plain file")
-        if not is_plain(found):
+        if found.st_nlink > 1:
             raise StoreLink(where=self.path, reason="the file has more than one name")
-        if _is_anothers(found, os.geteuid()):
+        if found.st_uid and _is_anothers(found, os.geteuid()):
             raise StoreDenied(where=self.path, reason="it belongs to another user")
         return found
 

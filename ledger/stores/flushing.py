@@ -186,6 +186,7 @@ class Debts:
             with naming(file.path):
                 self.write(partial(_write_again, due, file, files), file, files)
             self._paid(due)
+            file.found = file.stat()
 
     def drop(self) -> None:
         """Forget what is owed: the log is gone."""

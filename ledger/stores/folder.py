@@ -168,10 +168,10 @@ class FolderStore(Marked):
             return position
         added = handout.with_room(lambda: self._append(conversation, bodies, expect))
         self._waiters.wake(conversation)
-        if added.position == len(bodies):
-            return added.position  # A log that came in one append gets its index from who reads it.
-        with suppress(RuntimeError):  # Neither room for it, nor a thread that has some.
-            handout.with_room(lambda: self._indexes.grown(conversation, *added.stretch))
+        # A log that came in one append gets its index from who reads it.
+        if index_making.is_due(*added.stretch) and added.position > len(bodies):
+            with suppress(RuntimeError):  # Neither room for it, nor a thread that has some.
+                handout.with_room(lambda: self._indexes.grown(conversation, added.stretch[1]))
         return added.position
 
     def _flush(self, conversation: str) -> None:

@@ -220,13 +220,8 @@ class Indexes:
         names = self._cover(log)
         return self._compared(log, file, names).log_index if names else None
 
-    def grown(self, conversation: str, start: int, end: int) -> None:
-        """Take note of what was appended to a log, from where to where: a part may be due. Raises: nothing.
-
-        It is whenever a multiple of `SPAN` is passed, so that of many processes one writes it.
-        """
-        if start // SPAN == end // SPAN:
-            return
+    def grown(self, conversation: str, end: int) -> None:
+        """Add to the index of a log that grew to an end, as `is_due`. Raises: nothing."""
         log = self._home.log(conversation)
         try:
             names = self._cover(log)
@@ -520,6 +515,14 @@ class Maker:
                 if seal is not None and seal.i == seal.n and seal.seq == at.records and seal.salt:
                     return at, seal.chain
         return None
+
+
+def is_due(start: int, end: int) -> bool:
+    """Say whether an index is to be added to by who appended to its log, from where to where.
+
+    It is whenever a multiple of `SPAN` is passed, so that of many processes one does.
+    """
+    return start // SPAN != end // SPAN
 
 
 def _bounds(name: str) -> tuple[int, int]:

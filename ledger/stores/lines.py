@@ -12,6 +12,7 @@ counts for certain before it refuses anybody on the ground of such a number.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -54,12 +55,12 @@ class BytesSource:
 
 
 class FileSource:
-    """A log in an open file."""
+    """A log in an open file. Args: found: what the system says of it; None: it is asked."""
 
-    def __init__(self, file: Descriptor, files: Files) -> None:
+    def __init__(self, file: Descriptor, files: Files, found: os.stat_result | None = None) -> None:
         self.file = file
         self._files = files
-        found = file.stat()
+        found = found or file.stat()
         self.identity = (found.st_dev, found.st_ino)
         self.size = found.st_size
         self.changed_ns = found.st_ctime_ns

@@ -22,7 +22,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 from filelock import FileLock
 from portalocker.portalocker import FlockLocker
@@ -61,18 +61,21 @@ class LockedFile(Descriptor):
             raise StoreIO(where=self.path, reason=f"it cannot be locked: {reason}") from error
         return True
 
+    _freed = False
+
     def free(self) -> None:
-        """Free the lock, and keep the file open."""
-        with suppress(OSError):
-            _flock(self._number[0], fcntl.LOCK_UN)
+        """Free the lock, and keep the file open; it is not locked again."""
+        try:
+            if self._number and not self._freed:
+                _flock(self._number[0], fcntl.LOCK_UN)
+                self._freed = True
+        except OSError:
+            pass  # Closing frees it too, unless a child still has the file.
 
     def close(self) -> None:
         """Free the lock, then close the file; again is no error."""
         try:
-            if self._number:
-                _flock(self._number[0], fcntl.LOCK_UN)
-        except OSError:
-            pass  # Closing frees it too, unless a child still has the file.
+            self.free()
         finally:
             super().close()
 

@@ -36,19 +36,26 @@ _DOUBTS = 16
 """How many damaged lines are looked at once more."""
 
 
-class Log(NamedTuple):
-    """One conversation's log: its id, its files, and the calls that reach them."""
+class Log:
+    """One conversation's log: its id, its files, and the calls that reach them.
 
-    conversation: str
-    stem: str
-    """The path without an ending."""
-    files: Files
-    flushes: Flushes
-    """Those of the whole store."""
+    Args: stem: the path without an ending. flushes: those of the whole store.
+    """
+
+    __slots__ = ("_debts", "_flushes", "conversation", "files", "stem")
+
+    def __init__(self, conversation: str, stem: str, files: Files, flushes: Flushes) -> None:
+        self.conversation = conversation
+        self.stem = stem
+        self.files = files
+        self._flushes = flushes
+        self._debts: Debts | None = None
 
     def debts(self) -> Debts:
         """Return what is known of its flushes: for all who hold it at once, the same."""
-        return self.flushes.of(self.conversation)
+        if self._debts is None:
+            self._debts = self._flushes.of(self.conversation)
+        return self._debts
 
     def write(self, work: Callable[[], object], file: Descriptor) -> None:
         """Write to the log, and make it durable. Args: work: writes, and may be done again. Raises OSError."""

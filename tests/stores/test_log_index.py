@@ -87,7 +87,8 @@ def written(folder, pieces, *, read=False):
                 witness.write(lock, store._home.calls, path.stat())
         if not read:
             store.read_end("c")
-            store._indexes.grown("c", len(before), len(data))
+            if index_making.is_due(len(before), len(data)):
+                store._indexes.grown("c", len(data))
     if read:
         store._indexes.want("c")
         store.scan("c")
