@@ -63,11 +63,14 @@ def through(
         work()  # Reads what is there, and writes its program.
         before = log_of(folder).stat().st_size
         work()
-        floor = floors.appends(bench.new_place("floor"), *appended(folder, before))
+        batches = appended(folder, before)
+        floor = floors.appends(bench.new_place("floor"), *batches)
+        ruled = floors.ruled(bench.new_place("ruled"), *batches)
         times = bench.sizes.appends
         return {
             "ours": lambda: often(work, times),
             "floor": lambda: statistics.median(floor() for _ in range(times)),
+            "R, the rules alone": lambda: statistics.median(ruled() for _ in range(times)),
         }
 
     return make
