@@ -212,11 +212,14 @@ class Maker:
         request_id: str | None,
     ) -> Sending:
         """Return a turn on its way that asks what another one asked, beside it. Raises: as `asking.again`."""
-        history = self._log.read()
+        begun = Begun()
+        history = self._log.begin(begun)
         node = history.node(self._view.find(history, turn))
         asked = asking.again(self._view, node, args, kwargs, self._log.raised)
         at = Cursor.start() if node.parent is None else Cursor.exactly(node.parent)
-        return self.prepare((), asked, request_id, at=at)
+        sending = self.prepare(*asked, request_id, at=at)
+        sending.start.begun = begun
+        return sending
 
     def tries(
         self,

@@ -187,6 +187,22 @@ def test_inputs_are_read_back_as_they_are_declared():
         other.regenerate(1)
 
 
+@FACES
+def test_inputs_that_are_given_by_their_place_alone_are_asked_again(face):
+    """A program may have inputs that no keyword names, `request_id` among them; the others keep their values."""
+
+    def program(message: str, request_id: int = 7, /, *, tone: str = "dry") -> str:
+        return f"{message} {request_id} {tone}"
+
+    async def main():
+        chat = face.open("alex", program, store=ledger.MemoryStore())
+        first = await got(chat.send("hi", 8))
+        assert (await got(chat.regenerate(first))).result == "hi 8 dry"
+        assert (await got(chat.regenerate(first, "ho", tone="wet"))).result == "ho 8 wet"
+
+    asyncio.run(main())
+
+
 def test_siblings_of_a_first_turn_are_all_first_turns(tmp_path):
     """Of any other turn they are its parent's children; both also in a long log, of which the end was read."""
     chat = ledger.open("alex", store=tmp_path)

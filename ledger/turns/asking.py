@@ -24,8 +24,8 @@ def again(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     raised: Callable[[Any], Any],
-) -> dict[str, Any]:
-    """Return the keywords of a send that asks what a turn was asked, but for what is given anew.
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a send that asks what a turn was asked, but for what is given anew.
 
     Args: raised: gives a recorded value with its attachments.
     Raises: TypeError: there is no program; something is given twice; a text that is given anew has no place in what
@@ -52,7 +52,7 @@ def again(
     said = kinds.payload(node.record.messages, node.seq, f"turn {node.id}")
     if said and MESSAGES not in asked and view.takes_messages:
         asked[MESSAGES] = _edited(program, said, recorded, given)
-    return asked
+    return program.spread(asked)
 
 
 def _unknown(program: Program, recorded: Mapping[str, Any]) -> dict[str, Any]:

@@ -166,6 +166,18 @@ class Program:
         except TypeError as error:
             raise TypeError(f"{self.description.name}: {error}") from None
 
+    def spread(self, given: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what is given by name as a call takes it: by its place what no keyword can name."""
+        named = dict(given)
+        placed = []
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is not parameter.POSITIONAL_ONLY:
+                break
+            if name not in named and parameter.default is parameter.empty:
+                break  # Whoever binds them says what is missing.
+            placed.append(named.pop(name, parameter.default))
+        return tuple(placed), named
+
     def rebind(self, inputs: Mapping[str, Any], attached: Bind = as_it_is) -> BoundArguments:
         """Return the bound call of recorded inputs, as the types that are declared; defaults for those that lack.
 

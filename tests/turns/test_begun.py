@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import dataclass
 
 import pytest
 
@@ -191,6 +192,29 @@ def test_a_send_is_refused_whose_summary_was_being_made(store):
     context = ledger.compacted(summary, keep_last=1, every=2)
     with pytest.raises(errors.StoreGone):
         ledger.open("alex", lambda message: "x", store=store, context=context).send("secret")
+    assert store.read("alex") == []
+
+
+def test_an_answer_is_not_written_again_in_a_conversation_that_was_made_anew(store):
+    """What is asked again is read first: a first turn, deleted in between, does not begin a conversation."""
+
+    @dataclass
+    class Asked:
+        text: str
+
+        def __post_init__(self):
+            if read_back:
+                store.delete("alex")
+
+    def program(asked: Asked) -> str:
+        return asked.text
+
+    read_back = []
+    chat = ledger.open("alex", program, store=store)
+    first = chat.send(Asked("secret"))
+    read_back.append(True)
+    with pytest.raises(errors.StoreGone):
+        chat.regenerate(first)
     assert store.read("alex") == []
 
 
