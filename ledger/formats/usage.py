@@ -126,13 +126,17 @@ def _plain(given: Any) -> Any:
     return given
 
 
-def _spelled(told: dict[Any, Any]) -> dict[Any, Any]:
-    """Return counts with the names that a vendor writes in one word spelled as others do."""
+def _spelled(told: dict[Any, Any], *, inside: bool = True) -> dict[Any, Any]:
+    """Return counts with the names that a vendor writes in one word spelled as others do.
+
+    Args: inside: those in its objects too; deeper ones nobody reads.
+    """
     found: dict[Any, Any] = {}
     for name, value in told.items():
         apart = _HUMP.sub("_", name).lower() if isinstance(name, str) else name
         known = apart != name and apart not in told and (apart in _KNOWN or apart in _NESTED)
-        found[apart if known else name] = _spelled(value) if isinstance(value, dict) else value
+        nested = inside and isinstance(value, dict)
+        found[apart if known else name] = _spelled(value, inside=False) if nested else value
     return found
 
 

@@ -161,6 +161,14 @@ def test_importers_read_the_same(given):
     assert taken(given) == counts(given)
 
 
+def test_what_lies_deeper_than_counts_is_passed_over():
+    """However deep it is: an import is not given up for what nobody reads."""
+    deep: dict = {}
+    for _ in range(5000):
+        deep = {"more": deep}
+    assert counts({"promptTokens": 10, "rawUsage": deep}) == {"input_tokens": 10}
+
+
 @pytest.mark.parametrize(
     ("given", "path"),
     [
