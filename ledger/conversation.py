@@ -537,7 +537,7 @@ class Conversation:
         """Record a turn once its place is free, and start its program; or find the turn it repeats."""
         self._view.refuse_nested()
         context = copy_context()
-        with stopping.waiting(sending.start, sending.start.request_id):
+        with stopping.waiting(sending.start):
             while not carrying.begin(sending, context):
                 self._until_next(sending.start)
 
@@ -557,7 +557,7 @@ class Conversation:
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; of one that it repeats, raise why it has no answer."""
         self._view.refuse_nested()
-        with stopping.waiting(making, making.request_id):
+        with stopping.waiting(making):
             while (turn := self._maker.step(making)) is None:
                 self._until_next(making)
         made = self._turn(turn)

@@ -62,22 +62,22 @@ class Merging:
 
     @contextmanager
     def waiting(self) -> Iterator[Queued | None]:
-        """While it is made: it can be cancelled under its request id, and others under the same id stand behind it.
+        """While it is made: it can be cancelled (`stopping`), and others under the same request id stand behind it.
 
         Yields: its place among these, which is to be waited for and begun; None: it has no request id.
         Raises: conversation-busy: its own program asks for it.
         """
         log, request_id = self._maker._log, self.making.request_id
-        if request_id is None:
-            yield None
-            return
-        conversation = log.conversation
-        queued = Queued((id(log.store), conversation, request_id), conversation, wait=True)
-        try:
-            with stopping.waiting(self.making, request_id):
+        with stopping.waiting(self.making):
+            if request_id is None:
+                yield None
+                return
+            line = (id(log.store), log.conversation, request_id)
+            queued = Queued(line, log.conversation, wait=True)
+            try:
                 yield queued
-        finally:
-            queued.end()
+            finally:
+                queued.end()
 
     def is_ready(self) -> bool:
         """Say whether its program can be called, or it repeats another merge; else a merged turn still runs.
@@ -154,12 +154,12 @@ class Sending:
 
     def cancel(self) -> None:
         """Say that it is no longer wanted."""
-        self.start.cancelled = True
+        self.start.cancel()
 
     def leave(self) -> None:
         """Have it end `stopped`, wherever it is by now: its caller is gone."""
         self.cancel()
-        stopping.waits_no_more(self.start, self.start.request_id)
+        stopping.waits_no_more(self.start)
         if self.run is None:
             self._maker.unsend(self.start)
         else:

@@ -379,7 +379,7 @@ class Conversation:
         """Record a turn once its place is free, and start its program; or find the turn it repeats."""
         self._view.refuse_nested()
         context = copy_context()
-        with stopping.waiting(sending.start, sending.start.request_id):
+        with stopping.waiting(sending.start):
             while not await begin(sending, self._log, context):
                 await self._until_next(sending.start)
 
@@ -393,7 +393,7 @@ class Conversation:
 
     async def _make(self, making: Making) -> Turn:
         self._view.refuse_nested()
-        with stopping.waiting(making, making.request_id):
+        with stopping.waiting(making):
             while (turn := await self._do(lambda: self._maker.step(making))) is None:
                 await self._until_next(making)
         made = self._turn(turn)

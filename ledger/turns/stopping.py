@@ -1,14 +1,14 @@
-"""Stopping a turn from anywhere, and the sends that wait to become one."""
+"""Stopping a turn from anywhere, and what waits to become one."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from ledger.records.kinds import NewRecord
-from ledger.turns import commands, following, running
+from ledger.turns import commands, current, following, running
 from ledger.turns.log import Log
 from ledger.turns.view import Making, View
 from ledger.views import History
@@ -49,33 +49,37 @@ def abandon(log: Log, view: View, turn: str) -> None:
     log.append(decide)
 
 
-# -- sends that wait for their turn ----------------------------------------------------------------
+# -- what waits to be recorded ---------------------------------------------------------------------
 
 _lock = threading.Lock()
 _waiting: dict[tuple[str, str], list[Making]] = {}
 
 
 @contextmanager
-def waiting(making: Making, request_id: str | None) -> Iterator[None]:
-    """Let a send be cancelled under its request id while it waits to be recorded."""
-    if request_id is None:
-        yield
-        return
-    with _lock:
-        _waiting.setdefault((making.view.conversation, request_id), []).append(making)
-    try:
-        yield
-    finally:
-        waits_no_more(making, request_id)
+def waiting(making: Making) -> Iterator[None]:
+    """Let a turn be cancelled while it waits to be recorded: under its request id, and with the turn it is made in."""
+    outer = current.recorded_turn()
+    with nullcontext() if outer is None else outer.stopping(making.cancel):
+        if making.request_id is not None:
+            with _lock:
+                _waiting.setdefault(_key(making), []).append(making)
+        try:
+            yield
+        finally:
+            waits_no_more(making)
 
 
-def waits_no_more(making: Making, request_id: str | None) -> None:
-    """Let a send not be cancelled any more; again is no error."""
-    key = (making.view.conversation, request_id or "")
+def waits_no_more(making: Making) -> None:
+    """Let a turn not be cancelled under its request id any more; again is no error."""
+    key = _key(making)
     with _lock:
         left = [other for other in _waiting.pop(key, []) if other is not making]
         if left:
             _waiting[key] = left
+
+
+def _key(making: Making) -> tuple[str, str]:
+    return making.view.conversation, making.request_id or ""
 
 
 def cancel(conversation: str, request_id: str) -> bool:
@@ -83,7 +87,7 @@ def cancel(conversation: str, request_id: str) -> bool:
     with _lock:
         found = list(_waiting.get((conversation, request_id), ()))
     for making in found:
-        making.cancelled = True
+        making.cancel()
     return bool(found)
 
 

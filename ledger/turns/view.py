@@ -343,6 +343,10 @@ class Making(ABC):
         """Whether the view goes on from it."""
         return True
 
+    def cancel(self) -> None:
+        """Say that it is no longer wanted."""
+        self.cancelled = True
+
     def decide(self, history: History) -> list[NewRecord]:
         """Return the records to append; none while it repeats a turn, waits for one, or wants
         a summary.

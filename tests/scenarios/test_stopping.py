@@ -388,3 +388,60 @@ def test_a_turn_that_is_stopped_stops_what_it_waits_for(face, at, monkeypatch):
     if other is not None:
         assert other.result == "never"
     assert [turn.inputs["task"] for turn in inner.all_turns()] == ["before" if other else "go"]
+
+
+@pytest.mark.parametrize("face", ["blocking", "awaiting"])
+@pytest.mark.parametrize("verb", ["merge", "record"])
+def test_a_turn_that_is_stopped_makes_no_merge_that_it_waits_for(face, verb, monkeypatch):
+    """What waits behind a running turn of another conversation is not made: no merging program runs, nothing is kept."""
+    store, works, go_on = ledger.MemoryStore(), threading.Event(), threading.Event()
+    waits, left, wait, merged = threading.Event(), threading.Event(), store.wait, []
+
+    def told(conversation, *args, **kwargs):
+        if conversation == "sub":
+            waits.set()
+        return wait(conversation, *args, **kwargs)
+
+    def stuck(task: str) -> str:
+        works.set()
+        go_on.wait(STUCK_S)
+        return "done"
+
+    def by(answers):
+        merged.append(answers)
+        return "merged"
+
+    def made(opened):
+        chat = opened("sub", store=store)
+        return chat.merge([1], by) if verb == "merge" else chat.record("more", "x")
+
+    def blocking(message: str) -> str:
+        try:
+            return made(ledger.open).result
+        finally:
+            left.set()
+
+    async def awaiting(message: str) -> str:
+        try:
+            return (await made(ledger.aio.open)).result
+        finally:
+            left.set()
+
+    other = ledger.open("sub", stuck, store=store).stream("before")
+    assert works.wait(SOON_S)
+    monkeypatch.setattr(store, "wait", told)
+    program = blocking if face == "blocking" else awaiting
+    inner = ledger.open("sub", store=store)
+    chat = ledger.open("main", program, store=store, remembers={inner: "own"})
+    stream = chat.stream("go")
+    assert waits.wait(SOON_S)
+
+    chat.stop()
+
+    with pytest.raises(errors.Cancelled):
+        _ = stream.result
+    assert left.wait(SOON_S)
+    go_on.set()
+    assert other.result == "done"
+    assert merged == []
+    assert [turn.inputs for turn in inner.all_turns()] == [{"task": "before"}]
