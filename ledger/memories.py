@@ -147,12 +147,12 @@ class Memory:
         Raises: record-invalid: the turn has no answer; import-invalid, conversation-busy, store errors;
         store-gone: the conversation was deleted meanwhile.
         """
+        rule, begun = self._rule_for(context), Begun()
         if not id:
             return []
-        begun = Begun()
         while not self._is_free(id, begun):
             self._chat(id)._log.wait(WAIT_S)
-        return self._append(id, messages, model, usage, self._rule_for(context), begun)
+        return self._append(id, messages, model, usage, rule, begun)
 
     def clear(self, id: str | None) -> None:
         """Begin anew: from now on there is nothing to load. Nothing is deleted.
@@ -324,19 +324,23 @@ class MemoryTurnBase:
     def __init__(self, memory: Memory, id: str | None, history: Any, rule: Rule | None) -> None:
         self._memory = memory
         self._rule = rule
-        self._model: str | None = None
-        self._usage: dict[str, int] = {}
         self._id = id if id and history is None else None
         self.messages: list[Any] = list(history) if history is not None else []
         """What was said before, then what this turn adds: append to it."""
         self._queued: Queued | None = None
         self._given: list[Any] = []
         self._base: str | None = None
+        self._reset()
+
+    def _reset(self) -> None:
         self._begun = Begun()
+        self._model: str | None = None
+        self._usage: dict[str, int] = {}
 
     def _arrive(self) -> None:
         """Note which log it is to go into, before it waits for others."""
         assert self._id is not None
+        self._reset()
         self._memory._chat(self._id)._log.begin(self._begun)
 
     def note(self, *, messages: Any = None, model: str | None = None, usage: Any = None) -> None:

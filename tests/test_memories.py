@@ -755,6 +755,33 @@ async def test_a_window_for_one_call(memory, store):
 
 
 @both
+async def test_a_window_that_cannot_be_is_refused_first(memory, store):
+    """Also where nothing would be loaded or stored."""
+    compacted = ledger.compacted(lambda before, rows: "")
+    for id in ("x", None):
+        with pytest.raises(ValueError, match="makes no summaries"):
+            await got(memory.load(id, context=compacted))
+        with pytest.raises(ValueError, match="makes no summaries"):
+            await got(memory.append(id, HELLO, context=compacted))
+
+
+@both
+async def test_a_turn_that_is_made_twice_counts_each_time_anew(memory, store):
+    """What was noted the first time is that turn's alone, and so is which conversation it went into."""
+    made = memory.turn("a")
+    for count in (1, 2):
+        async with entered(made) as turn:
+            turn.messages += HELLO
+            turn.note(usage={"input_tokens": count}, model="first" if count == 1 else None)
+        used = [(turn.model, turn.usage) for turn in made.turns]
+        assert used == [("first" if count == 1 else None, {"input_tokens": count})]
+    await got(memory.delete("a"))
+    async with entered(made) as turn:
+        turn.messages += HELLO
+    assert await got(memory.load("a")) == HELLO
+
+
+@both
 async def test_deleting_leaves_nothing(memory, store):
     """All of it goes, with its attachments; the id is new afterwards, and what is not there is no error."""
     data = base64.b64encode(b"picture").decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -63,7 +64,8 @@ class Memory:
 
     async def load(self, id: str | None, *, context: Rule | Chooser | None = None) -> list[Any]:
         """Return the messages of a conversation that `context` shows; none of one that is new, or was cleared."""
-        return await self._do(id, lambda: self._inner.load(id, context=context)) if id else []
+        load = partial(self._inner.load, id, context=context)
+        return await self._do(id, load) if id else load()
 
     async def append(
         self,
@@ -75,10 +77,10 @@ class Memory:
         context: Rule | Chooser | None = None,
     ) -> list[Turn]:
         """Record what a turn added, once it succeeded. Args, Returns, Raises: as the blocking one."""
-        if not id:
-            return []
         inner, begun = self._inner, Begun()
         rule = inner._rule_for(context)
+        if not id:
+            return []
         await self._until_free(id, begun)
         made = await self._do(id, lambda: inner._append(id, messages, model, usage, rule, begun))
         return self._turns(id, made)
