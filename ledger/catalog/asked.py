@@ -71,9 +71,9 @@ def conversations(given: Any) -> tuple[str, ...] | None:
     """Return ids of conversations, of which one may be given alone; None: all are meant. Raises: TypeError."""
     if given is None:
         return None
-    listed = [given] if isinstance(given, str) else list(given)
+    listed = [text("conversation", id) for id in ([given] if isinstance(given, str) else given)]
     # No conversation has another name, and not every database could be asked for it.
-    return tuple(id for id in listed if text("conversation", id).isascii())
+    return tuple(id for id in listed if id.isascii() and "\0" not in id)
 
 
 def states(given: Sequence[str]) -> tuple[str, ...]:

@@ -372,6 +372,7 @@ def test_a_search_is_of_labels_and_of_several_conversations(store):
         found(labels=["user:bo"])
         == found(conversation=[])
         == found(conversation="b\u00f6b")
+        == found(conversation="b\0b")
         == set()
     )
     assert found(conversation=["bob.2", "ann.3", "nobody"]) == {"bob.2", "ann.3"}
