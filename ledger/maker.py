@@ -15,6 +15,7 @@ from typing import Any
 
 from ledger import merging
 from ledger.errors import Cancelled
+from ledger.records.messages import Message
 from ledger.turn import Turn
 from ledger.turns import asking, commands, content, launching, loops, programs, stopping, telling
 from ledger.turns.attachments import Attachment
@@ -56,6 +57,7 @@ class Merging:
         self.arguments: dict[str, Any] = {}
         """What that is called with."""
         self._taken = merging.taken(by, inputs)
+        self._asked: list[Message] = []
         self._maker = maker
         self._onto = onto
         self._inputs = inputs
@@ -100,6 +102,7 @@ class Merging:
         program = view.merged_program(history, merged[0])
         self._maker.check_content(program, self._maker._kept_of(program))
         making.settle(history, landing, program)
+        self._asked = history.asked(merged[0])
         answers = [self._answer(turn) for turn in merged]
         self.arguments = {self._taken.answers: answers, **self._inputs}
         if self._taken.base:
@@ -109,9 +112,9 @@ class Merging:
 
     def at_work(self) -> AbstractContextManager[None]:
         """While its program is."""
-        log = self._maker._log
-        asked = log.history.asked(self.making.merged[0])
-        return self.making.at_work(Exchange(asked=asked, read=telling.reading(log)))
+        return self.making.at_work(
+            Exchange(asked=self._asked, read=telling.reading(self._maker._log))
+        )
 
     def _answer(self, turn: str) -> dict[str, Any]:
         found = Turn(self._maker._log, self._maker._view, turn)

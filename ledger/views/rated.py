@@ -47,9 +47,8 @@ def _row(tree: Tree, node: Node, given: list[Rating]) -> Row:
     name = program.name if program is not None else None
     version: str | None = node.program
     made_by = _object(payload(node.record, "made_by"))
-    if (
-        made_by is not None
-    ):  # How good a merge is says how good what made it is, and not the turn's program.
+    if made_by is not None:
+        # How good a merge is says how good what made it is, and not the turn's program.
         name, version = (_text(made_by.get(key)) for key in ("name", "version"))
     return {
         "turn": node.id,

@@ -393,7 +393,7 @@ def test_a_turn_that_is_stopped_stops_what_it_waits_for(face, at, monkeypatch):
 @pytest.mark.parametrize("face", ["blocking", "awaiting"])
 @pytest.mark.parametrize("verb", ["merge", "record"])
 def test_a_turn_that_is_stopped_makes_no_merge_that_it_waits_for(face, verb, monkeypatch):
-    """What waits behind a running turn of another conversation is not made: no merging program runs, nothing is kept."""
+    """What waits behind a running turn of another conversation is not made: no merging program runs."""
     store, works, go_on = ledger.MemoryStore(), threading.Event(), threading.Event()
     waits, left, wait, merged = threading.Event(), threading.Event(), store.wait, []
 
