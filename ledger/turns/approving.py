@@ -74,6 +74,11 @@ def of_record(said: Any, given: Rule | None, *, asked: bool = False) -> Rule | N
         return "changes" if said == "changes" else "all"
     if isinstance(said, list) and all(isinstance(name, str) for name in said):
         return list(said)
+    if own and said == ASKED:
+        raise LookupError(
+            "it was sent with a function that says which of its tools people are asked about, and no other rule "
+            "takes its place: give a function, as `approve` of `open`"
+        )
     raise LookupError(
         "it asks people about its tools by a rule that is no record (a function, another writer's): say which, "
         "with `approve` of `open`; [] asks about nothing"

@@ -180,7 +180,7 @@ class Resumption:
         return commands.release(history, self.turn, self._claim, program=None, now=now)
 
     def _approve(self, history: History) -> approving.Rule | None:
-        """Return the rule by which a person is asked about its tools: the view's, else the recorded one."""
+        """Return the rule by which a person is asked about its tools. Raises: turn-state: nobody can know it."""
         node = history.node(self.turn)
         said = kinds.payload(node.record.approve, node.seq)
         asked = bool(node.waits or node.approvals)

@@ -115,13 +115,16 @@ def test_a_turns_own_rule_may_ask_nobody(store):
 
 
 def test_a_turns_own_function_is_replaced_by_a_function(store):
-    """Another rule is not what its turn was sent with."""
+    """Another rule, `[]` too, is not what its turn was sent with: the refusal asks for a function."""
     chat = ledger.open("c", pays_twice, store=store, approve=["other"])
     with pytest.raises(errors.TurnWaiting):
         chat.send("x", approve=lambda question: None)
-    turn = chat.turn(1).approve()
-    with pytest.raises(errors.TurnState, match="say which"):
-        turn.resume()
+    chat.turn(1).approve()
+    for rule in (["other"], [], "all", None):
+        turn = ledger.open("c", pays_twice, store=store, approve=rule).turn(1)
+        with pytest.raises(errors.TurnState, match="give a function") as refused:
+            turn.resume()
+        assert "[]" not in str(refused.value)
     waits(ledger.open("c", pays_twice, store=store, approve=lambda question: None).turn(1))
 
 
