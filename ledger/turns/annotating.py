@@ -55,7 +55,8 @@ def entitle(log: Log, view: View, text: Any) -> None:
         raise TypeError(f"a title is text, not {type(text).__name__}")
     if text and text.splitlines() != [text]:
         raise ValueError("a title is one line, without line breaks")
-    log.add(commands.entry(commands.OWN, commands.TITLE, text, now=view.world.now()))
+    entry = commands.entry(commands.OWN, commands.TITLE, text, now=view.world.now())
+    log.append(lambda _: entry, begun=Begun())
 
 
 def keep(log: Log, view: View, plugin: str, kind: str, data: Any, turn: TurnLike | None) -> None:

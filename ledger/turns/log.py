@@ -126,8 +126,8 @@ def _replaced(before: int, found: int) -> bool:
 class Log:
     """A conversation in a store, with what was folded of it so far. Safe to share by threads.
 
-    All that a conversation writes goes through it: records by `append` and `add`, events by `events`. So here,
-    and nowhere else, `redact` is applied to what is written.
+    All that a conversation writes goes through it: records by `append`, events by `events`. So here, and nowhere
+    else, `redact` is applied to what is written.
     """
 
     def __init__(
@@ -409,12 +409,6 @@ class Log:
                 history.extend(records)
                 position = getattr(records, "position", history.position)
             self.history, self._position = history, position
-
-    def add(self, records: list[NewRecord]) -> History:
-        """Append records whatever the log holds: what is true of any log, such as a stop."""
-        stack.check_room()
-        self.calls.append(self.conversation, self._redacted(records))
-        return self.read()
 
     # -- attachments
 

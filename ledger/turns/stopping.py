@@ -17,14 +17,20 @@ from ledger.views import History
 def stop(log: Log, view: View, turn: str) -> None:
     """Ask a running turn to stop, wherever it runs; end one that nobody runs; leave one that ended.
 
-    What asks is appended whatever the log holds by then: who presses stop loses to nobody.
+    Who presses stop loses to nobody: what asks is appended whatever became of the turn by then, unless it is gone.
+    Raises: turn-unknown.
     """
     history = log.read()
     decided = commands.stop(history, turn, now=view.world.now(), dead=view.dead(history, turn))
     if not decided:
         return
     if decided[0]["kind"] == "stop":
-        log.add(decided)
+
+        def ask(history: History) -> list[NewRecord]:
+            history.node(turn)
+            return decided
+
+        log.append(ask)
     else:
         said = following.said(log, turn)
 

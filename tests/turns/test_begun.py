@@ -276,6 +276,33 @@ def test_what_names_a_turn_of_it_is_refused(store, verb):
     assert store.read("alex") == []
 
 
+STARTING = {
+    "stop": (lambda chat: chat.stop(2), "turn-unknown"),
+    "title": (lambda chat: chat.set_title("secret"), "store-gone"),
+    "label": (lambda chat: chat.label("secret"), "store-gone"),
+}
+
+
+@pytest.mark.parametrize("verb", STARTING)
+def test_what_was_decided_before_it_was_deleted_is_refused(scene, monkeypatch, verb):
+    """A stop, a title or a label that is appended just behind the deletion makes no conversation of its own."""
+    chat, append = ledger.open("alex", store=scene.store), scene.store.append
+    call, code = STARTING[verb]
+
+    def deleted(*args, **kwargs):
+        monkeypatch.setattr(scene.store, "append", append)
+        scene.store.delete("alex")
+        return append(*args, **kwargs)
+
+    monkeypatch.setattr(scene.store, "append", deleted)
+    with pytest.raises(errors.LedgerError) as refused:
+        call(chat)
+
+    assert refused.value.code == code
+    scene.end()
+    assert scene.left() == []
+
+
 def test_awaited_it_is_the_same(store):
     """The awaiting face refuses what waited, and an agent's own turn."""
 
