@@ -21,7 +21,7 @@ class Receipt(msgspec.Struct, kw_only=True):
     erased: Erased
     """What the store removed, and what stayed where it was."""
     merges: list[str] = []
-    """Turns that merged it: they keep their own copy of its inputs, and what they made of its answer."""
+    """Turns that merged it: they keep their own copy of what it was asked, and what they made of its answer."""
     shown_to: list[str] = []
     """Other turns that rest on it: it was shown to them, so what they say may repeat it."""
     summaries: list[str] = []
