@@ -26,8 +26,11 @@ from ledger.views.ratings import Value
 class Turn(TurnBase):
     """One turn of a conversation, as its log was read last. Equal to any other view of the same turn.
 
-    Its properties never wait: what happens to a turn that runs elsewhere is seen after
+    Its properties wait for no turn: what happens to one that runs elsewhere is seen after
     `await turn.refresh()`. Values are fresh copies. Every output is also an attribute.
+    Not promised: that they read nothing. Of a long log the end was read alone; what an earlier turn says is read when
+    it is asked, and for `saw`, `shown` or the `siblings` of a first turn that may be most of the log. Have a thread
+    ask these where that would hold up the loop: `await asyncio.to_thread(lambda: turn.saw)`.
     """
 
     _state: str | None = None
