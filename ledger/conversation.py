@@ -253,8 +253,8 @@ class Conversation:
         any send. This view then goes on from the new turn. The old one may still run.
         Args: turn: any turn, however it ended. The rest as for `send`: an input that is given replaces the turn's (an
         edit), in its messages too; messages: another user side; None: the inputs alone.
-        Raises: as `send`. TypeError: a text that is given stands nowhere in the messages that the turn was sent
-        with. turn-unknown. turn-state: it was forgotten.
+        Raises: as `send`. TypeError: the program does not take an input of the turn; a text that is given stands
+        nowhere in the messages that the turn was sent with. turn-unknown. turn-state: it was forgotten.
         """
         sending = self._maker.again(turn, args, kwargs, request_id)
         carrying.through([sending], lambda: self._answer(sending))

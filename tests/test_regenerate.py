@@ -187,6 +187,26 @@ def test_inputs_are_read_back_as_they_are_declared():
         other.regenerate(1)
 
 
+def test_an_input_that_the_program_does_not_take_is_no_setting():
+    """A turn of another program is not asked again by less than it was asked, whatever its inputs are called."""
+
+    def with_model(message: str, lm: str) -> str:
+        return lm
+
+    def with_context(message: str, context: str) -> str:
+        return context
+
+    store = ledger.MemoryStore()
+    ledger.open("alex", with_model, store=store).send("hi", "large")
+    ledger.open("ben", with_context, store=store).send("hi", "all")
+    for id, name in (("alex", "lm"), ("ben", "context")):
+        chat = ledger.open(id, said, store=store, lm="a")
+        for given in ({}, {name: None}):
+            with pytest.raises(TypeError, match=f"no input '{name}'"):
+                chat.regenerate(1, **given)
+        assert len(chat.all_turns()) == 1
+
+
 @FACES
 def test_inputs_that_are_given_by_their_place_alone_are_asked_again(face):
     """A program may have inputs that no keyword names, `request_id` among them; the others keep their values."""

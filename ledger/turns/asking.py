@@ -28,8 +28,8 @@ def again(
     """Return the arguments of a send that asks what a turn was asked, but for what is given anew.
 
     Args: raised: gives a recorded value with its attachments.
-    Raises: TypeError: there is no program; something is given twice; a text that is given anew has no place in what
-    the turn was sent as messages. turn-state: the turn was forgotten.
+    Raises: TypeError: there is no program, or it does not take an input of the turn; something is given twice; a text
+    that is given anew has no place in what the turn was sent as messages. turn-state: the turn was forgotten.
     """
     program = view.program
     if program is None:
@@ -47,17 +47,16 @@ def again(
         raise TypeError(f"{program.description.name}: input {twice!r} is given twice")
     given = {**placed, **kwargs}
     recorded = node.inputs()
-    known = program.read_inputs(recorded, raised)
-    asked = {**known, **_unknown(program, recorded), **given}
+    unknown = next((name for name in recorded if name not in program.inputs), None)
+    if unknown is not None:
+        raise TypeError(
+            f"{program.description.name} has no input {unknown!r}, which the turn was sent with"
+        )
+    asked = {**program.read_inputs(recorded, raised), **given}
     said = kinds.payload(node.record.messages, node.seq, f"turn {node.id}")
     if said and MESSAGES not in asked and view.takes_messages:
         asked[MESSAGES] = _edited(program, said, recorded, given)
     return program.spread(asked)
-
-
-def _unknown(program: Program, recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the recorded inputs that the program does not take: a send refuses them by name."""
-    return {name: value for name, value in recorded.items() if name not in program.inputs}
 
 
 def _edited(
