@@ -142,10 +142,11 @@ def _spelled(told: dict[Any, Any], *, inside: bool = True) -> dict[Any, Any]:
 
 def _is_theirs(told: dict[Any, Any]) -> bool:
     """Say whether counts are as a vendor tells them, and not by names of the caller's own."""
-    if any(told.get(key, 0) is None for key in _DETAILS):
+    if any(told.get(key, 0) is None or isinstance(told.get(key), dict) for key in _DETAILS):
         return True
-    if any(isinstance(told.get(key), dict) for key in _NESTED):
-        return True
+    tokens = told.get("tokens")
+    if isinstance(tokens, dict) and not _SPELLINGS.keys().isdisjoint(tokens):
+        return True  # As Cohere has them; a caller may have a count of that name.
     return not _THEIRS.isdisjoint(told) or (
         _TOTAL in told and not _SPELLINGS.keys().isdisjoint(told)
     )

@@ -180,6 +180,7 @@ def test_what_lies_deeper_than_counts_is_passed_over():
         ({"tokens": True}, "usage.tokens"),
         ({"tokens": None}, "usage.tokens"),
         ({"tokens": -1}, "usage.tokens"),
+        ({"tokens": {"in": 5}}, "usage.tokens"),
         ({"tokens": 2**53}, "usage.tokens"),
         ({"prompt_tokens": 10, "calls": -1}, "usage.calls"),
         ({"prompt_tokens": "10"}, "usage.prompt_tokens"),
