@@ -66,7 +66,7 @@ class Report(msgspec.Struct):
     missing: list[str] = []
     """Of these, what is not there. Known after `check_attachments`."""
     altered: list[str] = []
-    """Of these, what is not the bytes that were kept, or cannot be read."""
+    """Of these, what is not the bytes that were kept, or leads elsewhere by a link."""
 
     @property
     def damaged(self) -> bool:

@@ -171,9 +171,8 @@ def result_of(awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
             "this would wait on the event loop for the event loop itself; use ledger.aio here"
         )
     given: Future[Any] = Future()
-    done = (
-        threading.Lock()
-    )  # See `bells`: no interrupt may leave the loop to wait for the future's own.
+    # See `bells`: no interrupt may leave the loop to wait for the future's own.
+    done = threading.Lock()
     done.acquire()
     given.add_done_callback(lambda _: done.release())
     try:
@@ -186,9 +185,8 @@ def result_of(awaitable: Any, loop: asyncio.AbstractEventLoop) -> Any:
         if _is_over(loop) and given.cancel():
             _drop(awaitable)
             raise LoopEnded(begun=False)
-        ended = (
-            _is_over(loop) and not threading.main_thread().is_alive()
-        )  # Who could go on with it?
+        # Who could go on with it?
+        ended = _is_over(loop) and not threading.main_thread().is_alive()
         if loop.is_closed() or ended:
             raise LoopEnded(begun=not _drop(awaitable))
     return given.result()
