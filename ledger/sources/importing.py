@@ -230,7 +230,7 @@ def _import_one(
             return _import_draft(store, name, item, media, labels, world)
         added, known = _import_export(store, item, notes, world)
         if added and labels:
-            Log(store, name).append(lambda history: _labelled(history, labels, world))
+            _label(Log(store, name), labels, notes, world)
     except LedgerError as error:
         if error.code.startswith("store-"):
             raise
@@ -238,9 +238,15 @@ def _import_one(
     return _Done(notes, name, True, added, known)
 
 
-def _labelled(history: History, labels: tuple[str, ...], world: World) -> list[NewRecord]:
-    complete(history)
-    return drafts.labelled(history, labels, world.now())
+def _label(log: Log, labels: tuple[str, ...], notes: Notes, world: World) -> None:
+    def decide(history: History) -> list[NewRecord]:
+        complete(history)
+        return drafts.labelled(history, labels, world.now())
+
+    try:
+        log.append(decide)
+    except StoreVersion:  # It was taken over as it is, and this version would not go on behind it.
+        notes.counts["conversations of a newer format, which take no labels"] += 1
 
 
 def _count(report: Report, gained: dict[str, bool], name: str, gains: bool) -> None:

@@ -390,11 +390,12 @@ def test_an_export_with_records_of_a_newer_format(store, tmp_path):
     path.write_bytes(ledger.export_json(ledger.open("alex", store=there)))
     empty, before = ledger.MemoryStore(), store.raw("alex")
 
-    ledger.import_conversations(path, store=empty)
+    report = ledger.import_conversations(path, store=empty, labels=["kept"])
     with pytest.raises(errors.StoreVersion, match="export of conversation alex"):
         ledger.import_conversations(path, store=store)
 
     assert empty.raw("alex") == data
+    assert report.notes.counts["conversations of a newer format, which take no labels"] == 1
     assert store.raw("alex") == before
     chat.record("two", "2")
 
