@@ -482,5 +482,7 @@ def test_a_turn_of_another_conversation_is_told_of_which(face):
                 await got(ask())
         with pytest.raises(errors.TurnUnknown, match=told):
             await got(here.continue_from(other))
+        with pytest.raises(TypeError, match="named by a Turn"):  # A conversation has an id, too.
+            await got(here.set_head(there))
 
     asyncio.run(main())

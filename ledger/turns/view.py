@@ -153,10 +153,9 @@ class View:
             return self._by_ordinal(history, turn)
         if isinstance(turn, str):
             return self._by_text(history, turn)
-        named = getattr(turn, "id", None)
-        if not isinstance(named, str):
+        named, of = (getattr(turn, name, None) for name in ("id", "conversation"))
+        if not isinstance(named, str) or not isinstance(of, str):
             raise TypeError(f"a turn is named by a Turn, an id or an ordinal, not {turn!r}")
-        of = getattr(turn, "conversation", None)
         if of != self.conversation:
             reason = (
                 f"is a turn of conversation {of}, and what is asked is asked of one conversation"
