@@ -238,7 +238,7 @@ class Running:
         """While this is done, who stops the turn stops that too: it makes turns of another conversation, and waits."""
         self._within.append(stop)
         try:
-            if self._stopped:
+            if self.stopped:
                 stop()
             yield
         finally:

@@ -134,6 +134,7 @@ class Helper(Running):
             exchange=exchange,
         )
         self._outer = outer
+        self._within = outer._within  # Who stops the turn stops what is done inside, here too.
 
     def count(self, model: str | None, counts: Mapping[str, int]) -> None:
         """Count for the turn too; its model is for the turn's own program to say."""

@@ -445,3 +445,33 @@ def test_a_turn_that_is_stopped_makes_no_merge_that_it_waits_for(face, verb, mon
     assert other.result == "done"
     assert merged == []
     assert [turn.inputs for turn in inner.all_turns()] == [{"task": "before"}]
+
+
+def test_a_turn_that_is_stopped_stops_what_its_helper_waits_for():
+    """A remembered helper is a part of the turn: what it made in another conversation is stopped with the turn."""
+    store, works, go_on = ledger.MemoryStore(), threading.Event(), threading.Event()
+
+    def stuck(task: str) -> str:
+        works.set()
+        go_on.wait(STUCK_S)
+        return "never"
+
+    @ledger.program
+    def researcher(task: str) -> str:
+        return ledger.open("sub", stuck, store=store)(task)
+
+    def program(message: str) -> str:
+        return researcher(message)
+
+    inner = ledger.open("sub", store=store)
+    remembers = {inner: "own", researcher: "turn"}
+    chat = ledger.open("main", program, store=store, remembers=remembers)
+    stream = chat.stream("go")
+    assert works.wait(SOON_S)
+
+    chat.stop()
+
+    with pytest.raises(errors.Cancelled):
+        _ = stream.result
+    assert inner.turn(1).wait(5 * FREED_S) == "stopped"
+    go_on.set()
