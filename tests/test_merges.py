@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import io
 import threading
 from contextlib import suppress
 
@@ -97,6 +98,29 @@ def test_messages_that_are_noted_are_recorded(face):
             {"role": "user", "content": "why"},
         ]
         assert [m["role"] for m in merged.messages] == ["user", "assistant"]
+
+    asyncio.run(main())
+
+
+@FACES
+def test_an_attachment_that_a_merge_answers_is_named_in_its_messages(face):
+    """As it is kept, also after rounds of tools that were noted: its hash is known only then."""
+    call = {"type": "tool_call", "id": "1", "name": "draw", "arguments": {}}
+    gave = {"type": "tool_call_response", "id": "1", "response": "drawn"}
+
+    def by(answers):
+        rounds = [("assistant", call), ("tool", gave)]
+        ledger.current().note(messages=[{"role": r, "parts": [p]} for r, p in rounds])
+        return Attachment(io.BytesIO(b"both"), media_type="image/png")
+
+    async def main():
+        chat = face.open("alex", store=ledger.MemoryStore())
+        merged = await got(chat.merge([await got(chat.record("a", "b"))], by))
+        assert await asyncio.to_thread(merged.result.read) == b"both"
+        (part,) = merged.messages[-1]["parts"]
+        assert part["content"] == merged.to_dict()["result"]
+        named = await got(chat.attachments())
+        assert [await asyncio.to_thread(one.read) for one in named] == [b"both"]
 
     asyncio.run(main())
 

@@ -14,7 +14,7 @@ from typing import Any
 from ledger.errors import Cancelled
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
-from ledger.turns import commands, current, programs
+from ledger.turns import commands, current, outcomes, programs
 from ledger.turns.commands import Outcome, Sent
 from ledger.turns.current import Unrecorded
 from ledger.turns.telling import Exchange
@@ -82,16 +82,15 @@ class Merge(Making):
     def give(self, value: Any) -> None:
         """Take what its program returned. Raises: record-invalid: it cannot be the answer."""
         outputs = self.view.merged_outputs(self._program, value, self.given)
-        answer, noted = outputs.get(self._program.answer), self._noted
+        noted = self._noted
         kept = value.model if isinstance(value, Outputs) else None
         self._outcome = Outcome(
             state="done",
             outputs=outputs,
-            value=answer,
+            value=outputs.get(self._program.answer),
             model=noted.model if noted.model is not None else kept,
             usage=dict(noted.usage),
             seconds=round(self._seconds, 6),
-            messages=noted.exchange.recorded(answer),
         )
 
     def repeat(self, history: History) -> bool:
@@ -112,6 +111,7 @@ class Merge(Making):
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         now = self.view.world.now()
+        outcomes.tell(self._outcome, self._noted)
         return commands.record(
             history, self._sent, self._outcome, program=self._program, saw=[], now=now
         )
