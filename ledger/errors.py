@@ -31,11 +31,11 @@ class LedgerError(Exception):
         dataclass(eq=False, init=False, repr=False)(cls)
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        names = [each.name for each in fields(self)]
-        values = dict(zip(names, given, strict=False)) | named
-        needed = {each.name for each in fields(self) if each.default is MISSING}
-        if len(given) + len(named) > len(values) or not needed <= values.keys() <= {*names}:
-            raise TypeError(f"{type(self).__name__} takes {', '.join(names) or 'nothing'}")
+        known = {each.name: each.default for each in fields(self)}
+        values = dict(zip(known, given, strict=False)) | named
+        needed = {name for name, default in known.items() if default is MISSING}
+        if len(given) + len(named) > len(values) or not needed <= values.keys() <= known.keys():
+            raise TypeError(f"{type(self).__name__} takes {', '.join(known) or 'nothing'}")
         for name, value in values.items():
             setattr(self, name, value)
 

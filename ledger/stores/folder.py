@@ -12,7 +12,7 @@ Nothing is kept open between calls, and no lock of this process stands before th
 a flush alone (`flushing`). What is remembered of a log (where it ended, how many records, which chain) is
 used only after the bytes there are found to be the same. Any of it may be dropped at any moment.
 
-The order inside an append: encode and check everything; lock; finish what a dead process began to
+The order inside an append: see whether it is too late already; encode and check everything; lock; finish what a dead process began to
 remove; find the end; compare `expect`; set a torn tail aside; make the file's name durable; write;
 remember; unlock; flush; return. The flush keeps nobody off: the next writer's covers these bytes too,
 since they stand before its own, so what is acknowledged is always a beginning of the log.
@@ -159,6 +159,7 @@ class FolderStore(Marked):
         every record of an old log was looked at for a newer format (those that are read here are).
         """
         self._check(conversation)
+        self._refuse_early(self._home.log(conversation), expect)
         bodies = handout.shallow(lambda: [codec.body(record) for record in records])
         if not bodies:
             position = self.read_end(conversation)
@@ -173,6 +174,17 @@ class FolderStore(Marked):
             with suppress(RuntimeError):  # Neither room for it, nor a thread that has some.
                 handout.with_room(lambda: self._indexes.grown(conversation, added.stretch[1]))
         return added.position
+
+    def _refuse_early(self, log: reading.Log, expect: int | None) -> None:
+        """Raise store-conflict if others appended since its caller read the log, as far as that is seen at once.
+
+        No lock is taken: who waited for it, to be told the same, would keep off those who have something to write.
+        """
+        known = self._known.get(log.conversation)
+        now = reading.grown(log, known) if known is not None and known.count == expect else None
+        if now is not None:
+            self._remember(log.conversation, now)
+            check_expected(log.conversation, expect, now.position)
 
     def _flush(self, conversation: str) -> None:
         """Make durable what is there: its writer may have died before it did. Raises: store-unknown."""
@@ -200,7 +212,7 @@ class FolderStore(Marked):
         deadline = time.monotonic() + self._lock_timeout_s
         self._home.make()
         named = {name for text in bodies for name in erasing.attachments(text)}
-        with self._locked(log.lock, deadline) as lock:
+        with self._locked(log.lock, deadline, lambda: self._refuse_early(log, expect)) as lock:
             self._home.check_case(id)
             self._settle(log, deadline)
             kept = sweeping.keep(named, self.blobs, self._home.sweeping, deadline)
@@ -434,21 +446,9 @@ class FolderStore(Marked):
         in any case, for the next writer.
         """
         plan = plans.read(log.plan, log.files)
-        if plan is None:
-            return
-        self._changing(log)
-        if plan.turn is None:
-            removing.delete(self._home, log, self.blobs, deadline, begun=True)
-            return
-        with suppress(FileNotFoundError), locks.acquire(log.data, deadline, create=False) as file:
-            plan = removing.overwrite(log, file, plan, plan.turn)
-        try:
-            turn = plan.turn or ""
-            removing.remove_beside(self._home, log, self.blobs, turn, plan.attachments, deadline)
-            removing.finish(log, turn)
-        except LedgerError:
-            if whole:
-                raise
+        if plan is not None:
+            self._changing(log)
+            removing.settle(self._home, log, self.blobs, plan, deadline, whole=whole)
 
     # -- reading
 
@@ -553,9 +553,11 @@ class FolderStore(Marked):
     def _check(self, conversation: object) -> None:
         names.check(conversation, windows=os.name == "nt")
 
-    def _locked(self, path: str, deadline: float) -> locks.LockedFile:
+    def _locked(
+        self, path: str, deadline: float, still: Callable[[], object] | None = None
+    ) -> locks.LockedFile:
         try:
-            return locks.acquire(path, deadline, create=True)
+            return locks.acquire(path, deadline, create=True, still=still)
         except FileNotFoundError as error:
             raise self._home.removed() from error
 

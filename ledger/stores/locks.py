@@ -21,7 +21,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from filelock import FileLock
@@ -87,18 +87,24 @@ class SharedFile(LockedFile):
 
 
 def acquire(
-    path: str, deadline: float, *, create: bool, kind: type[LockedFile] = LockedFile
+    path: str,
+    deadline: float,
+    *,
+    create: bool,
+    kind: type[LockedFile] = LockedFile,
+    still: Callable[[], object] | None = None,
 ) -> LockedFile:
     """Return the file at a path, locked, as soon as nobody else has it.
 
     Args: deadline: when to give up, on the monotonic clock. create: make the file if it is not there
-    (0600), else FileNotFoundError. kind: whether the lock may be shared.
+    (0600), else FileNotFoundError. kind: whether the lock may be shared. still: asked now and then while
+    others have it; it raises once it is of no use any more.
     Raises: store-busy: the deadline passed. store-link: it is not a plain file with one name.
     """
     flags = os.O_RDWR | (os.O_CREAT if create else 0)
     while True:
         file = kind(path, flags)
-        if not file.try_lock() and not _soon(file, deadline):
+        if not file.try_lock() and not _soon(file, deadline, still):
             file.close()
             if deadline <= time.monotonic():
                 raise _busy(path)
@@ -122,15 +128,21 @@ def try_lock(path: str, kind: type[LockedFile] = LockedFile) -> LockedFile | Non
     return None
 
 
-def _soon(file: LockedFile, deadline: float) -> bool:
+def _soon(file: LockedFile, deadline: float, still: Callable[[], object] | None) -> bool:
     """Take a lock that is freed soon, as an append's is. Says whether: else it is to be waited for."""
     until = min(time.monotonic() + _SOON_S, deadline)
     pause = _PAUSE_S
-    while (left := until - time.monotonic()) > 0:
-        time.sleep(min(pause, left))
-        if file.try_lock():
-            return True
-        pause *= 2
+    try:
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(pause, left))
+            if still is not None:
+                still()
+            if file.try_lock():
+                return True
+            pause *= 2
+    except BaseException:
+        file.close()
+        raise
     return False
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, NamedTuple, TypeVar
+
+from msgspec import structs
 
 from ledger.errors import StoreCorrupt, StoreGone
 from ledger.records import codec, kinds
 from ledger.records.verdicts import Line
-from ledger.stores import handout, lines, locks, plans
+from ledger.stores import files, handout, lines, locks, plans
 from ledger.stores.base import Position, Records, agrees
 from ledger.stores.files import Descriptor, Files
 from ledger.stores.flushing import Debts, Flushes
@@ -101,6 +104,32 @@ def found_end(log: Log, file: Descriptor) -> lines.Known:
     source = plans.source(file, log.files, log.plan)
     reader, counted = lines.find_end(source, log.first_chain)
     return lines.known_at_end(source, reader, lines.head_of(source), counted=counted)
+
+
+def grown(log: Log, known: lines.Known) -> lines.Known | None:
+    """Return what is known of a log to which others appended, read on from what was known; no lock is needed.
+
+    None: it has not grown, or that cannot be told without it, such as while a batch is being written.
+    """
+    found = files.found_at(log.data)
+    if found is None or found.st_size <= known.end:
+        return None
+    with suppress(FileNotFoundError), Descriptor(log.data, os.O_RDONLY) as file:
+        return handout.shallow(lambda: _grown(lines.FileSource(file, log.files), known))
+    return None
+
+
+def _grown(source: lines.FileSource, known: lines.Known) -> lines.Known | None:
+    stands, _ = recall(known, source)
+    if stands is None or not stands.counted:
+        return None
+    reader = lines.Reader(source, stands.scanner.onward())
+    for _ in reader.whole_lines():
+        pass
+    if reader.scanner.batch_open or not reader.scanner.is_sealed:
+        return None
+    found = lines.known_at_end(source, reader, stands.head, counted=True)
+    return structs.replace(found, newer=stands.newer or reader.newer)
 
 
 def beginning(log: Log, file: Descriptor) -> list[kinds.Recorded]:

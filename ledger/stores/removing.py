@@ -18,7 +18,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ledger.errors import ConversationIdInvalid, StoreFull, StoreLink
+from ledger.errors import ConversationIdInvalid, LedgerError, StoreFull, StoreLink
 from ledger.records import erasing, ids
 from ledger.stores import event_files, files, lines, locks, names, plans, sweeping
 from ledger.stores.base import Deleted
@@ -28,6 +28,28 @@ from ledger.stores.home import Home
 from ledger.stores.reading import Log
 
 _CHUNK = 1 << 20
+
+
+def settle(
+    home: Home, log: Log, blobs: FolderBlobs, plan: plans.Plan, deadline: float, *, whole: bool
+) -> None:
+    """Finish what a process began to remove and did not finish.
+
+    Args: whole: raise also when something beside the log could not be removed; the plan stays then
+    in any case, for the next writer.
+    """
+    if plan.turn is None:
+        delete(home, log, blobs, deadline, begun=True)
+        return
+    with suppress(FileNotFoundError), locks.acquire(log.data, deadline, create=False) as file:
+        plan = overwrite(log, file, plan, plan.turn)
+    turn = plan.turn or ""
+    try:
+        remove_beside(home, log, blobs, turn, plan.attachments, deadline)
+        finish(log, turn)
+    except LedgerError:
+        if whole:
+            raise
 
 
 # -- a turn ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import pytest
 from ledger.errors import StoreBusy, StoreConflict, StoreIO
 from ledger.stores import locks
 from ledger.stores.folder import FolderStore
+from ledger.stores.memory import MemoryStore
 from tests.stores.support import (
     ROOT,
     Unflushed,
@@ -510,3 +511,54 @@ def test_a_file_that_was_being_opened_at_a_fork(store, tmp_path):
         tmp_path,
     )
     assert said.split() == ["closed", "open"]
+
+
+def test_who_is_too_late_is_told_while_others_have_the_lock(store, holder, tmp_path):
+    """Others appended since its caller read the log: an append is refused without waiting for the lock."""
+    at = len(store.read("c"))
+    log_path(tmp_path).write_bytes(appended(tmp_path, [stop("b")]))
+
+    with pytest.raises(StoreConflict) as late:
+        store.append("c", [stop("x")], expect=at)
+
+    assert late.value.found == at + 1
+
+
+def test_who_waits_is_told_once_others_appended(store, holder, tmp_path):
+    """Others append while it waits for their lock: an append is refused before they free it."""
+    at, looks = len(store.read("c")), 0
+
+    def soon() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            log_path(tmp_path).write_bytes(appended(tmp_path, [stop("b")]))
+        store._refuse_early(store._home.log("c"), at)
+
+    with pytest.raises(StoreConflict):
+        locks.acquire(str(lock_path(tmp_path)), time.monotonic() + 30, create=True, still=soon)
+
+    assert looks == 3
+    assert turns(store.read("c")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("whole", [0, 1])
+def test_what_a_dead_process_left_refuses_nobody_early(store, tmp_path, whole):
+    """A batch that was not written whole is left to who has the lock: the size of a log says not what counts."""
+    at = len(store.read("c"))
+    batch = appended(tmp_path, [stop("b"), stop("b")])[log_path(tmp_path).stat().st_size :]
+    with log_path(tmp_path).open("ab") as file:
+        file.write(batch[: batch.index(b"\n") + (20 if whole else -9)])
+
+    store._refuse_early(store._home.log("c"), at)
+
+    assert FolderStore(tmp_path, calls=Unflushed()).append("c", [stop("c")], expect=at + whole)
+    check_seals(log_path(tmp_path).read_bytes())
+
+
+def appended(folder, records):
+    """Return a log as it is once another store appended to a copy of it."""
+    copy = MemoryStore()
+    copy.adopt("c", log_path(folder).read_bytes())
+    copy.append("c", records)
+    return copy.raw("c")
