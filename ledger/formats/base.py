@@ -128,6 +128,8 @@ class Draft:
     """Whether one of its files was written to just now: what it was about may go on."""
     held: frozenset[str] = frozenset()
     """Turns that may go on, left for a later import unless they are there; see `sources.holding`."""
+    prefix: str = ""
+    """What its id and those of its turns are under; see `sources.belonging`."""
 
 
 @dataclass(slots=True)

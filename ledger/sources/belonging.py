@@ -80,6 +80,7 @@ def under(prefix: str, draft: Draft) -> Draft:
         current=None if draft.current is None else _id(prefix, draft.current),
         held=frozenset(_id(prefix, turn) for turn in draft.held),
         side_of=side,
+        prefix=prefix,
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ledger.errors import ImportInvalid
 from ledger.formats.base import Draft, DraftTurn
 from ledger.records import kinds, times, values
 from ledger.records.kinds import NewRecord, new
@@ -64,7 +65,9 @@ def addition(
 
     Where a turn was erased, the source's own records are not kept: they would bring it back.
     Args: keeps_bytes: whether there is a place for attachments. labels: put on a conversation that gains a turn.
+    Raises: import-invalid: it is another's conversation.
     """
+    _refuse_anothers(history, draft)
     added = lacking(history, draft)
     held = sum(turn.id in draft.held and turn.id not in history for turn in draft.turns)
     _note_grown(history, draft)
@@ -85,6 +88,8 @@ def addition(
     }
     if draft.side_of:
         data["side_of"] = draft.side_of
+    if draft.prefix:
+        data["prefix"] = draft.prefix
     out = _turns(history, draft, added, now)
     blobs += _named(draft, out, keeps_bytes=keeps_bytes)
     if moved is not None:
@@ -95,6 +100,21 @@ def addition(
     if added:
         out += labelled(history, labels, now)
     return Addition(added, out, blobs, held, retitled=title is not None and bool(last))
+
+
+def _refuse_anothers(history: History, draft: Draft) -> None:
+    """Refuse to add to what was imported under other prefixes alone.
+
+    An id behind one prefix may be that behind a longer one, `bob.` and `jr.1` as `bob.jr.` and `1`, and the source
+    says what stands there.
+    """
+    theirs = [str(data.get("prefix") or "") for data in _imports(history)]
+    if theirs and draft.prefix not in theirs and not any(t.id in history for t in draft.turns):
+        under = f"under the prefix {theirs[0]!r}" if theirs[0] else "without a prefix"
+        reason = (
+            f"its id here is that of one imported {under}; choose a prefix that begins no other"
+        )
+        raise ImportInvalid(source=f"{draft.format} {draft.source_id}", reason=reason)
 
 
 def labelled(history: History, labels: tuple[str, ...], now: datetime) -> list[NewRecord]:

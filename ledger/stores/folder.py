@@ -12,10 +12,10 @@ Nothing is kept open between calls, and no lock of this process stands before th
 a flush alone (`flushing`). What is remembered of a log (where it ended, how many records, which chain) is
 used only after the bytes there are found to be the same. Any of it may be dropped at any moment.
 
-The order inside an append: see whether it is too late already; encode and check everything; lock; finish what a dead process began to
-remove; find the end; compare `expect`; set a torn tail aside; make the file's name durable; write;
-remember; unlock; flush; return. The flush keeps nobody off: the next writer's covers these bytes too,
-since they stand before its own, so what is acknowledged is always a beginning of the log.
+The order inside an append: see whether it is too late already; encode and check everything; lock; finish
+what a dead process began to remove; find the end; compare `expect`; set a torn tail aside; make the
+file's name durable; write; remember; unlock; flush; return. The flush keeps nobody off: the next writer's covers
+these bytes too, since they stand before its own, so what is acknowledged is always a beginning of the log.
 """
 
 from __future__ import annotations

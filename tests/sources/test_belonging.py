@@ -89,6 +89,25 @@ def test_a_file_that_was_seen_is_read_under_another_prefix(tmp_path, ann):
     assert len(store.conversations()) == 3
 
 
+@pytest.mark.parametrize(("mine", "anothers"), [("bob.jr.", "bob."), ("bob.", ""), ("bob.jr.", "")])
+def test_an_id_that_says_anothers_prefix_adds_to_nobodys_chat(store, tmp_path, mine, anothers):
+    """Who writes a file chooses the ids in it: one that goes on as another's prefix does lands in nobody's chats."""
+    export = json.loads(EXPORT.read_text())[:1]
+    for name, behind in (("mine", "chat"), ("other", f"{mine.removeprefix(anothers)}chat")):
+        export[0] |= {"id": behind, "conversation_id": behind}
+        (tmp_path / f"{name}.json").write_text(json.dumps(export))
+    ledger.import_conversations(tmp_path / "mine.json", store=store, prefix=mine)
+    before = store.raw(f"{mine}chat")
+
+    with pytest.raises(errors.ImportInvalid, match="that of one imported under the prefix") as told:
+        ledger.import_conversations(tmp_path / "other.json", store=store, prefix=anothers)
+
+    assert f"{mine}chat" in str(told.value)
+    assert store.raw(f"{mine}chat") == before
+    assert store.conversations() == [f"{mine}chat"]
+    assert ledger.import_conversations(tmp_path / "mine.json", store=store, prefix=mine).turns == 0
+
+
 def test_ids_of_turns_under_a_prefix_never_change():
     """They are compared for ever: this one was written once."""
     store = ledger.MemoryStore()
