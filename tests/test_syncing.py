@@ -466,6 +466,21 @@ def test_a_bad_message_is_named(chat, content, code, where):
     assert chat.store.read("c") == before
 
 
+@pytest.mark.parametrize("deep", [201, 5_000, None], ids=["too deep", "far too deep", "in itself"])
+def test_what_is_nested_too_deep_is_named(chat, deep):
+    """However deep it is, and if it holds itself, the message is refused that holds it."""
+    outer = inner = {}
+    for _ in range(deep or 1):
+        inner["a"] = inner = {}
+    inner["a"] = outer if deep is None else 1
+    with pytest.raises(
+        errors.RecordInvalid, match=r"messages\[1\]: it is nested more than 200 deep"
+    ):
+        chat.sync([user("Hi"), bot("Hello") | {"extra": outer}], format="openai")
+
+    assert chat.turns == []
+
+
 def test_one_list_in_two_forms(chat):
     """The same items mean something else in another form: they are read anew."""
     results = {"type": "tool_result", "tool_use_id": "t", "content": "found"}

@@ -10,12 +10,15 @@ import copy
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
+from ledger.errors import RecordInvalid
 from ledger.formats import dialects
 from ledger.formats.converting import Dialect, taken
 from ledger.records import transcripts
 from ledger.records.messages import Message
+from ledger.records.values import DEPTH_LIMIT
 
 
 @dataclass
@@ -61,18 +64,24 @@ def _leads(item: Any) -> bool:
 
 def neutral(content: Any, dialect: Dialect | None) -> list[Message]:
     """Return what a list says. Raises: import-invalid, record-invalid."""
-    content = _plain(content)
+    content = _plain(content, "messages")
     return (
         taken(dialects.as_neutral(content)) if dialect is None else dialect.from_provider(content)
     )
 
 
-def _plain(value: Any) -> Any:
-    """Return a value with the objects of a vendor's package in it as plain data."""
+def _plain(value: Any, path: str, depth: int = 0) -> Any:
+    """Return a value with the objects of a vendor's package in it as plain data. Raises: record-invalid."""
+    if depth > DEPTH_LIMIT:
+        reason = f"it is nested more than {DEPTH_LIMIT} deep, or in itself"
+        raise RecordInvalid(path=path, reason=reason)
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _plain(inner, path, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        places = (path if depth else f"{path}[{number}]" for number in count())
+        return [
+            _plain(inner, place, depth + 1) for inner, place in zip(value, places, strict=False)
+        ]
     dump = getattr(value, "model_dump", None)
     return dump(mode="json", exclude_none=True, exclude_unset=True) if callable(dump) else value
 

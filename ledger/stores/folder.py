@@ -176,10 +176,7 @@ class FolderStore(Marked):
         return added.position
 
     def _refuse_early(self, log: reading.Log, expect: int | None) -> None:
-        """Raise store-conflict if others appended since its caller read the log, as far as that is seen at once.
-
-        No lock is taken: who waited for it, to be told the same, would keep off those who have something to write.
-        """
+        """Raise store-conflict if others appended since: who took the lock to be told so would keep others off."""
         known = self._known.get(log.conversation)
         now = reading.grown(log, known) if known is not None and known.count == expect else None
         if now is not None:
@@ -265,6 +262,8 @@ class FolderStore(Marked):
             self._drop(log.conversation)
             raise StoreUnknown(where=log.data, reason="the flush to disk failed") from error
         if file.at_its_path() is None and not added.stands_in(log):
+            if self._home.is_there() and files.found_at(log.data) is None:
+                raise StoreGone(log.conversation, int(added.position), 0)  # Deleted with them.
             raise StoreIO(where=log.data, reason="it was removed or replaced while it was written")
 
     def _tail(self, log: reading.Log, file: locks.LockedFile, expect: int | None) -> appending.Tail:
