@@ -469,9 +469,11 @@ def test_a_bad_message_is_named(chat, content, code, where):
 @pytest.mark.parametrize("deep", [201, 5_000, None], ids=["too deep", "far too deep", "in itself"])
 def test_what_is_nested_too_deep_is_named(chat, deep):
     """However deep it is, and if it holds itself, the message is refused that holds it."""
-    outer = inner = {}
+    outer: dict[str, object] = {}
+    inner = outer
     for _ in range(deep or 1):
-        inner["a"] = inner = {}
+        inner["a"] = below = dict[str, object]()
+        inner = below
     inner["a"] = outer if deep is None else 1
     with pytest.raises(
         errors.RecordInvalid, match=r"messages\[1\]: it is nested more than 200 deep"
