@@ -48,6 +48,16 @@ def test_what_a_step_starts_imports_this_checkout(check, capfd):
     assert capfd.readouterr().out.splitlines()[-1] == str(ROOT / "ledger" / "__init__.py")
 
 
+def test_what_a_step_starts_keeps_its_bytecode(check, capfd, monkeypatch):
+    """No process of a step compiles what one before it has compiled, also where the environment forbids bytecode."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    code = "import sys; print(sys.dont_write_bytecode)"
+
+    check.run([check.Step("bytecode", check.python("-c", code))])
+
+    assert capfd.readouterr().out.splitlines()[-1] == "False"
+
+
 def test_the_same_tree_is_tried_with_the_same_examples():
     """What is drawn by chance in properties follows from the tree, but where one explores."""
     exploring = settings.get_current_profile_name() == "explore"
