@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from ledger.errors import LedgerError
 from ledger.stores.folder import FolderStore
+from ledger.testing.children import Say
 from tests.crash import calls
 from tests.crash.calls import Act, Calls, watched
 from tests.crash.scenes import CHAT, SCENES, Known, Scene, Wrong, judge, log_of, names, record
@@ -54,6 +55,12 @@ def deaths(scenes: list[Scene] = SCENES) -> Counter[str]:
             for part in (0, 1, 3):
                 died[scene.name] += _die(scene, at, part)
     return died
+
+
+def deaths_of(_say: Say, _number: int, name: str) -> int:
+    """How many deaths the scene of that name has, as a job for another process: a small one forks in no time."""
+    (scene,) = (scene for scene in SCENES if scene.name == name)
+    return deaths([scene]).total()
 
 
 def _die(scene: Scene, at: int, part: int) -> int:

@@ -4,8 +4,11 @@ import errno
 
 import pytest
 
+from ledger.testing.children import together
 from tests.crash import crowds, power, runs
 from tests.crash.scenes import SCENES
+
+PATIENCE_S = 240.0
 
 
 def test_a_log_cut_at_any_byte_keeps_every_whole_append():
@@ -16,7 +19,8 @@ def test_a_log_cut_at_any_byte_keeps_every_whole_append():
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_death_at_any_call_loses_nothing(scene):
     """Killed at every system call of an append, and within every write, a process loses nothing."""
-    assert sum(runs.deaths([scene]).values()) > 20
+    (died,) = together(1, PATIENCE_S, runs.deaths_of, scene.name)
+    assert died > 20
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
