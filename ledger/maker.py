@@ -19,6 +19,7 @@ from ledger.records.messages import Message
 from ledger.turn import Turn
 from ledger.turns import asking, commands, content, launching, loops, programs, stopping, telling
 from ledger.turns.attachments import Attachment
+from ledger.turns.forgotten import Quoted
 from ledger.turns.launching import Launch
 from ledger.turns.log import Begun, Log
 from ledger.turns.merges import Merge
@@ -47,7 +48,6 @@ class Merging:
         maker: Maker,
         making: Merge,
         by: Callable[..., Any],
-        onto: TurnLike | EllipsisType | None,
         inputs: Mapping[str, Any],
     ) -> None:
         self.making = making
@@ -59,7 +59,6 @@ class Merging:
         self._taken = merging.taken(by, inputs)
         self._asked: list[Message] = []
         self._maker = maker
-        self._onto = onto
         self._inputs = inputs
 
     @contextmanager
@@ -95,13 +94,8 @@ class Merging:
         history = log.begin(making.begun) if dead else history
         if commands.mergeable(history, merged, now=view.world.now(), dead=dead) is not None:
             return False
-        if isinstance(self._onto, EllipsisType):
-            landing = history.landing(merged)
-        else:
-            landing = view.done(history, self._onto, "a merge lands on a turn that is done")
-        program = view.merged_program(history, merged[0])
+        program = making.settle(history)
         self._maker.check_content(program, self._maker._kept_of(program))
-        making.settle(history, landing, program)
         self._asked = history.asked(merged[0])
         answers = [self._answer(turn) for turn in merged]
         self.arguments = {self._taken.answers: answers, **self._inputs}
@@ -215,13 +209,19 @@ class Maker:
         request_id: str | None,
     ) -> Sending:
         """Return a turn on its way that asks what another one asked, beside it. Raises: as `asking.again`."""
+        check_request_id(request_id)
         begun = Begun()
         history = self._log.begin(begun)
-        node = history.node(self._view.find(history, turn))
-        asked = asking.again(self._view, node, args, kwargs, self._log.raised)
+        named = self._view.find(history, turn)
+        node = history.node(named)
+        sent = history.request(request_id) if node.erased and request_id is not None else None
+        # What it was asked nobody knows then but the turn that asked it again under this very request id.
+        known = named if sent is None else sent
+        asked = asking.again(self._view, history, known, args, kwargs, self._log.raised)
         at = Cursor.start() if node.parent is None else Cursor.exactly(node.parent)
         sending = self.prepare(*asked, request_id, at=at)
         sending.start.begun = begun
+        sending.start.quoted = Quoted((named,), asking.FORGOTTEN)
         return sending
 
     def tries(
@@ -281,9 +281,9 @@ class Maker:
         view, history = self._view, self._log.begin(begun)
         merged = [view.find(history, turn) for turn in turns]
         by = merging.in_conversation(by, lambda turn: view.find(history, turn))
-        making = Merge(view, merged, merging.made_by(by), request_id)
+        making = Merge(view, merged, merging.made_by(by), request_id, onto=onto)
         making.begun = begun
-        return Merging(self, making, by, onto, inputs)
+        return Merging(self, making, by, inputs)
 
     def step(self, making: Making) -> str | None:
         """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""
@@ -291,7 +291,7 @@ class Maker:
             self._log.hold(self._view.world.holder())
         if making.given:
             self._log.begin(making.begun)
-            self._log.keep(making.given)  # Before the lock: it may take long.
+            self._keep(making)  # Before the lock: it may take long.
         # One step for threads that share this view: who sends next stands behind this turn.
         with self._log.lock:
             self._log.append(making.decide, making.given, begun=making.begun)
@@ -300,9 +300,18 @@ class Maker:
                 return making.repeats
             if making.waits_for is not None or making.wants is not None:
                 return None
+            making.quoted.refuse_behind(self._log, [making.turn], making.unsend)
             if making.moves_view:
                 self._view.cursor = Cursor.branch_of(making.turn)
             return making.turn
+
+    def _keep(self, making: Making) -> None:
+        try:
+            self._log.keep(making.given)
+        except Exception as error:
+            if getattr(error, "code", None) == "attachment-missing":
+                making.quoted.refuse(self._log.read())  # They went with the turn.
+            raise
 
     def summarizing(self, making: Making) -> Summarizing:
         """Return the summary that a turn in the making wants, in the making itself. Raises: store-corrupt."""

@@ -27,6 +27,7 @@ from ledger.stores.resolve import store_for
 from ledger.syncing import Wish
 from ledger.turn import Turn
 from ledger.turns import commands, current, loops, telling
+from ledger.turns.forgotten import Quoted
 from ledger.turns.log import Begun, Log
 from ledger.turns.queueing import ADVICE, Queued
 from ledger.turns.view import View
@@ -330,6 +331,7 @@ class MemoryTurnBase:
         self._queued: Queued | None = None
         self._given: list[Any] = []
         self._base: str | None = None
+        self._quoted = Quoted()
         self._reset()
 
     def _reset(self) -> None:
@@ -368,7 +370,11 @@ class MemoryTurnBase:
         """Take the list as it is, once nobody else makes a turn there."""
         assert self._id is not None
         log = self._memory._chat(self._id)._log
-        self._base, self.messages = self._memory._shown(log, self._rule)
+        with log.lock:
+            self._base, self.messages = self._memory._shown(log, self._rule)
+            line = log.history.upward(self._base) if self._rule is None else ()
+            told = tuple(node.id for node in line if node.done)
+        self._quoted = Quoted(told, "the list that the turn began with repeats it")
         self._given = list(map(exact_copy, self.messages))
 
     def _store(self) -> list[Turn]:
@@ -381,7 +387,8 @@ class MemoryTurnBase:
         if self._given == self.messages[:count]:
             added = self.messages[count:]
         elif self._rule is None:
-            return self._memory._sync(self._id, Wish(self.messages, dialect, "branch", **how))
+            whole = Wish(self.messages, dialect, "branch", quoted=self._quoted, **how)
+            return self._memory._sync(self._id, whole)
         else:
             (_, _, begun), (_, lead, body) = parts(self._given), parts(self.messages)
             if body[: len(begun)] != begun:

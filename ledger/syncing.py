@@ -27,6 +27,7 @@ from ledger.records.kinds import NewRecord
 from ledger.records.messages import Message, has_rounds
 from ledger.turns import commands, telling
 from ledger.turns.attachments import Attachment
+from ledger.turns.forgotten import Quoted
 from ledger.turns.log import Begun, Log
 from ledger.turns.recording import Record
 from ledger.turns.view import TurnLike, View
@@ -81,6 +82,8 @@ class Wish:
     """The instructions that are in force for messages which follow a turn."""
     begun: Begun = field(default_factory=Begun)
     """Which log they go into."""
+    quoted: Quoted = field(default_factory=Quoted)
+    """The turns whose words they were made of."""
 
 
 def wish_of(content: Any, format: str | None, moved: Moved, **how: Any) -> Wish:
@@ -109,6 +112,7 @@ class Syncer:
         with self._log.lock:
             plan = _Plan(self, view, wish)
             self._log.append(plan.decide, plan.given, begun=wish.begun)
+            wish.quoted.refuse_behind(self._log, plan.new, lambda _: [])
             self._remember(plan)
             view.cursor = plan.cursor
             return Synced(plan.new, plan.head, plan.left, plan.branched)
@@ -276,6 +280,8 @@ class _Plan:
             self.head, self.left = (last, []) if found else (self.head, self.left)
         self._stand(history, newest)
         records += self._kept(history) if wish.keep else []
+        if records:
+            wish.quoted.refuse(history)
         self._keep_data(records)
         return records
 

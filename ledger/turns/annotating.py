@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledger.errors import TurnState
 from ledger.records import kinds
 from ledger.records.kinds import NewRecord
-from ledger.turns import commands
+from ledger.turns import commands, forgotten
 from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.log import Begun, Log
 from ledger.turns.view import TurnLike, View
 from ledger.views import History, ratings
 from ledger.views.nodes import LABEL, RATING
+
+_NOTHING_LEFT = "there is nothing left to rate or label"
 
 
 def rate(log: Log, view: View, turn: str, value: Any, *, by: Any, why: Any) -> None:
@@ -26,7 +27,7 @@ def rate(log: Log, view: View, turn: str, value: Any, *, by: Any, why: Any) -> N
     data = ratings.rating_data(value, by, why)
 
     def decide(history: History) -> list[NewRecord]:
-        _refuse_erased(history, turn)
+        forgotten.refuse(history, turn, _NOTHING_LEFT)
         return commands.entry(*RATING, data, now=view.world.now(), turn=turn)
 
     log.append(decide)
@@ -41,7 +42,7 @@ def label(log: Log, view: View, turn: str | None, text: Any, *, on: bool) -> Non
 
     def decide(history: History) -> list[NewRecord]:
         if turn is not None:
-            _refuse_erased(history, turn)
+            forgotten.refuse(history, turn, _NOTHING_LEFT)
         if on is (log.redacted(text, "label") in history.labels(turn)):
             return []
         return commands.entry(*LABEL, data, now=view.world.now(), turn=turn)
@@ -84,11 +85,3 @@ def entries(log: Log, view: View, plugin: str, kind: str) -> list[dict[str, Any]
         for entry in history.entries(plugin, kind, at)
         if at is not None or entry.turn is None
     ]
-
-
-def _refuse_erased(history: History, turn: str) -> None:
-    node = history.node(turn)
-    if node.erased:
-        state = node.outcome if node.outcome is not None else "erased"
-        reason = "what it said was taken out, so there is nothing left to rate or label"
-        raise TurnState(turn=turn, state=state, reason=reason)

@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ledger.errors import TurnState
 from ledger.records import kinds
 from ledger.records.messages import Message
+from ledger.turns import forgotten
 from ledger.turns.beside import MESSAGES
 from ledger.turns.programs import Program
 from ledger.turns.view import View
-from ledger.views.nodes import Node
+from ledger.views import History
+
+FORGOTTEN = "nobody knows what it was asked"
 
 
 def again(
     view: View,
-    node: Node,
+    history: History,
+    turn: str,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     raised: Callable[[Any], Any],
@@ -36,11 +39,8 @@ def again(
         raise TypeError(
             "this conversation was opened without a program: nothing can be asked again"
         )
-    if node.erased:
-        state = node.outcome or "abandoned"
-        raise TurnState(
-            turn=node.id, state=state, reason="it was forgotten: nobody knows what it was asked"
-        )
+    forgotten.refuse(history, turn, FORGOTTEN)
+    node = history.node(turn)
     placed = program.positional(args)
     twice = next((name for name in placed if name in kwargs), None)
     if twice is not None:

@@ -192,10 +192,21 @@ class Log:
         finally:
             lock.release()
 
+    def read_anew(self) -> History:
+        """As `read`, but what was taken out meanwhile is seen also where the store does not tell of it."""
+        with self.lock:
+            if self._tells_of_erasures() is None:
+                self.forget()
+            return self.read()
+
+    def _tells_of_erasures(self) -> Callable[[str], str] | None:
+        ask: Callable[[str], str] | None = getattr(self.store, "erasures", None)
+        return None if inspect.iscoroutinefunction(ask) else ask
+
     def _was_erased_from(self) -> bool:
         """Say whether a turn was taken out since this was asked last: what was folded of it is to be forgotten."""
-        ask = getattr(self.store, "erasures", None)
-        if ask is None or inspect.iscoroutinefunction(ask):
+        ask = self._tells_of_erasures()
+        if ask is None:
             return False
         before, self._erasures = self._erasures, ask(self.conversation)
         return before not in (None, self._erasures)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import EllipsisType
 from typing import Any
 
 from ledger.errors import Cancelled
@@ -17,15 +18,17 @@ from ledger.records.kinds import NewRecord
 from ledger.turns import commands, current, outcomes, programs
 from ledger.turns.commands import Outcome, Sent
 from ledger.turns.current import Unrecorded
+from ledger.turns.forgotten import Quoted
 from ledger.turns.telling import Exchange
-from ledger.turns.view import Making, Outputs, View
+from ledger.turns.view import Making, Outputs, TurnLike, View
 from ledger.views import History
 
 
 class Merge(Making):
     """A turn whose answer another program makes of several: settled when all of these are over, then given its answer.
 
-    Args: merged: the turns. made_by: what the record says of that program.
+    Args: merged: the turns. made_by: what the record says of that program. onto: where it lands; left out: where these
+    turns meet.
     """
 
     def __init__(
@@ -34,32 +37,25 @@ class Merge(Making):
         merged: Sequence[str],
         made_by: dict[str, Any],
         request_id: str | None = None,
+        *,
+        onto: TurnLike | EllipsisType | None = ...,
     ) -> None:
         super().__init__(view, request_id)
         self.merged = list(merged)
         """The turns that it reads."""
+        self.quoted = Quoted(tuple(merged), "there is no answer left to merge")
         self._made_by = made_by
-        self._landing: str | None = None
+        self._onto = onto
         self._program: programs.Description
-        self._sent: Sent
         self._outcome: Outcome
         self._noted: Unrecorded
         self._seconds = 0.0
 
-    def settle(self, history: History, landing: str | None, program: programs.Description) -> None:
-        """Say where it lands, and whose turn it is. What it was asked is what the first merged turn was asked."""
-        record = history.node(self.merged[0]).record
-        where = record.seq, f"turn {self.merged[0]}"
-        self._landing, self._program = landing, program
-        self._sent = Sent(
-            turn=self.turn,
-            parent=landing,
-            inputs=kinds.mapping(record.inputs, *where),
-            messages=kinds.payload(record.messages, *where) or None,
-            request_id=self.request_id,
-            reads=self.merged,
-            made_by=self._made_by,
-        )
+    def settle(self, history: History) -> programs.Description:
+        """Return whose turn it is, once all that it reads are over. Raises: turn-state: it has nowhere to land."""
+        self._parent(history)
+        self._program = self.view.merged_program(history, self.merged[0])
+        return self._program
 
     @contextmanager
     def at_work(self, exchange: Exchange) -> Iterator[None]:
@@ -107,11 +103,23 @@ class Merge(Making):
         return commands.merged_as(history, self.request_id, self.merged)
 
     def _parent(self, history: History) -> tuple[str | None, str | None]:
-        return self._landing, None
+        if isinstance(self._onto, EllipsisType):
+            return history.landing(self.merged), None
+        return self.view.done(history, self._onto, "a merge lands on a turn that is done"), None
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
-        now = self.view.world.now()
-        outcomes.tell(self._outcome, self._noted)
-        return commands.record(
-            history, self._sent, self._outcome, program=self._program, saw=[], now=now
+        """Return its records. What it was asked is what the first merged turn was asked."""
+        record = history.node(self.merged[0]).record
+        where = record.seq, f"turn {self.merged[0]}"
+        sent = Sent(
+            turn=self.turn,
+            parent=parent,
+            inputs=kinds.mapping(record.inputs, *where),
+            messages=kinds.payload(record.messages, *where) or None,
+            request_id=self.request_id,
+            reads=self.merged,
+            made_by=self._made_by,
         )
+        outcomes.tell(self._outcome, self._noted)
+        now = self.view.world.now()
+        return commands.record(history, sent, self._outcome, program=self._program, saw=[], now=now)

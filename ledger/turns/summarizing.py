@@ -51,7 +51,7 @@ class Summarizing:
         except LedgerError as error:
             raise self._failed("it gave text that cannot be kept") from error
         now, version = self._start.view.world.now, programs.version_of(self.by)
-        self._log.forget()
+        self._log.read_anew()
         self._log.append(
             lambda history: commands.summarize(
                 history, self._wanted, text, {"version": version}, now=now()
@@ -66,8 +66,7 @@ class Summarizing:
         Forgetting overwrites a log without making it longer, so neither the condition of the append nor
         what was folded before tells of it; only reading anew does, before and after.
         """
-        self._log.forget()
-        history = self._log.read()
+        history = self._log.read_anew()
         for turn in self._wanted.turns:
             if turn in history and history.node(turn).erased:
                 self._log.erase(turn, lambda _: [])

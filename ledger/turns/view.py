@@ -20,6 +20,7 @@ from ledger.turns import approving, beside, commands, current, programs
 from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.beside import NOTHING, Beside
 from ledger.turns.commands import Claim, Outcome, Sent
+from ledger.turns.forgotten import Quoted
 from ledger.turns.helping import Remembering
 from ledger.turns.judging import Judge
 from ledger.turns.log import Begun, Log
@@ -331,6 +332,8 @@ class Making(ABC):
         """Where it is made as if the view stood there; None: where the view stands."""
         self.given: list[Attachment] = []
         """The attachments that its records name: the store has them before."""
+        self.quoted = Quoted()
+        """The turns whose words its records say once more: none of them may be forgotten by then."""
 
     @property
     def made(self) -> str:
@@ -360,8 +363,13 @@ class Making(ABC):
         self.repeats = self._repeats(history)
         if self.repeats is not None:
             return []
+        self.quoted.refuse(history)
         parent, self.waits_for = self._parent(history)
         return self._records(history, parent) if self.waits_for is None else []
+
+    def unsend(self, history: History) -> list[NewRecord]:
+        """Return the end of a turn that was recorded and that nobody runs; none when it was not, or has ended."""
+        return []
 
     @abstractmethod
     def _repeats(self, history: History) -> str | None:
@@ -464,7 +472,6 @@ class Start(Making):
         return self._under.parent, None
 
     def unsend(self, history: History) -> list[NewRecord]:
-        """Return the end of a turn that was recorded and that nobody runs; none when it was not."""
         if self.turn not in history or history.node(self.turn).outcome is not None:
             return []
         outcome, now = Outcome(state="stopped"), self.view.world.now()

@@ -121,7 +121,7 @@ def test_forgetting_a_turn_takes_what_was_said_of_it(face, store):
         (turn.label, ["x"]),
         (turn.unlabel, ["x"]),
     ):
-        with pytest.raises(errors.TurnState, match="taken out"):
+        with pytest.raises(errors.TurnState, match="forgotten"):
             face.do(call, *args)
     assert kept.labels == ["canary-label"]
 
