@@ -15,6 +15,7 @@ from typing import Any
 
 from ledger import merging
 from ledger.errors import Cancelled
+from ledger.records.kinds import NewRecord
 from ledger.records.messages import Message
 from ledger.turn import Turn
 from ledger.turns import asking, commands, content, launching, loops, programs, stopping, telling
@@ -36,6 +37,7 @@ from ledger.turns.view import (
     View,
     check_request_id,
 )
+from ledger.views import History
 from ledger.views.place import Cursor
 from ledger.views.states import Dead
 
@@ -287,14 +289,12 @@ class Maker:
 
     def step(self, making: Making) -> str | None:
         """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""
-        if isinstance(making, Start):
-            self._log.hold(self._view.world.holder())
         if making.given:
             self._log.begin(making.begun)
             self._keep(making)  # Before the lock: it may take long.
         # One step for threads that share this view: who sends next stands behind this turn.
         with self._log.lock:
-            self._log.append(making.decide, making.given, begun=making.begun)
+            self._log.append(lambda h: self._decided(making, h), making.given, begun=making.begun)
             if making.repeats is not None:
                 self._log.confirm()  # Who recorded it may have died before it was durable.
                 return making.repeats
@@ -304,6 +304,13 @@ class Maker:
             if making.moves_view:
                 self._view.cursor = Cursor.branch_of(making.turn)
             return making.turn
+
+    def _decided(self, making: Making, history: History) -> list[NewRecord]:
+        records = making.decide(history)
+        if records and isinstance(making, Start):
+            # Only now: which log it goes into is found before anything that may take a while.
+            self._log.hold(self._view.world.holder())
+        return records
 
     def _keep(self, making: Making) -> None:
         try:

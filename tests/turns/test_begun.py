@@ -370,3 +370,19 @@ def test_of_bare_counts_the_length_tells():
     for count in (0, 4):
         with pytest.raises(errors.StoreGone):
             begun.go_on("alex", count)
+
+
+def test_a_send_looks_at_the_log_before_it_does_anything_else(store, monkeypatch):
+    """To say that this process lives may take a while, the first time: which log it goes into is known by then."""
+    chat = ledger.open("alex", lambda message: "x", store=store)
+    chat.record("old", "x")
+    hold = store.hold
+
+    def held(holder):
+        hold(holder)
+        store.delete("alex")
+
+    monkeypatch.setattr(store, "hold", held)
+    with pytest.raises(errors.StoreGone):
+        chat.send("secret")
+    assert store.read("alex") == []
