@@ -297,13 +297,13 @@ class Maker:
             self._log.append(lambda h: self._decided(making, h), making.given, begun=making.begun)
             if making.repeats is not None:
                 self._log.confirm()  # Who recorded it may have died before it was durable.
-                return making.repeats
-            if making.waits_for is not None or making.wants is not None:
+            elif making.waits_for is not None or making.wants is not None:
                 return None
-            making.quoted.refuse_behind(self._log, [making.turn], making.unsend)
+            else:
+                making.quoted.refuse_behind(self._log, [making.turn], making.unsend)
             if making.moves_view:
-                self._view.cursor = Cursor.branch_of(making.turn)
-            return making.turn
+                self._view.cursor = Cursor.branch_of(making.made)
+            return making.made
 
     def _decided(self, making: Making, history: History) -> list[NewRecord]:
         records = making.decide(history)

@@ -286,3 +286,27 @@ def run_out(store):
     last = [r for r in ledger.FolderStore(store).read("alex") if r["kind"] == "lease"][-1]
     past = "2020-01-01T00:00:00.000000Z"
     ledger.FolderStore(store).append("alex", [{**last, "turn": turn, "until": past}])
+
+
+VERBS = {
+    "send": lambda chat, one, other: chat.send("again", request_id="r1"),
+    "record": lambda chat, one, other: chat.record("again", "x", request_id="r1"),
+    "regenerate": lambda chat, one, other: chat.regenerate(one, request_id="r1"),
+    "merge": lambda chat, one, other: chat.merge([one, other], lambda _: "x", request_id="r1"),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_view_goes_on_from_the_turn_that_it_asked_for_again(face, store, verb):
+    """Whoever asks twice stands where the first call left them: also a page that was opened anew in between."""
+    chat = face.open("alex", lambda message: "x", store=store)
+    one, other = (face.do(face.do(chat.continue_from, None).send, text) for text in ("a", "b"))
+    made = face.do(VERBS[verb], face.do(chat.continue_from, one), one, other)
+    face.do(face.do(chat.continue_from, other).send, "elsewhere")
+
+    view = face.do(chat.continue_from, one)
+    again = face.do(VERBS[verb], view, one, other)
+
+    assert again == made
+    assert face.do(lambda: view.turns)[-1] == made
+    assert face.do(view.send, "more").parent == made
