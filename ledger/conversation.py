@@ -135,25 +135,27 @@ class Conversation:
         Raises: turn-unknown; store-corrupt, record-invalid: what is compared of them does not read.
         Not promised: words, where texts are very long and have little in common: then whole lines, or all of it.
         """
-        history, dead = self._view.judged(self._log)
-        one, other = (self._view.find(history, turn) for turn in (a, b))
-        return diffs.diff(history, one, other, now=self._world.now(), dead=dead)
+        with self._log.lock:  # All of it at one moment.
+            history, dead = self._view.judged(self._log)
+            one, other = (self._view.find(history, turn) for turn in (a, b))
+            return diffs.diff(history, one, other, now=self._world.now(), dead=dead)
 
     def tree(self, *, width: int = 100) -> drawing.Tree:
         """Return the tree of turns as text: states, models, merges, ratings, labels, title, head; `str` of it.
 
         Its `mermaid()` is the same as a flowchart.
         """
-        history, dead = self._view.judged(self._log)
-        return drawing.tree(
-            history,
-            conversation=self.id,
-            title=self.title,
-            head=self._view.cursor.resolve(history),
-            now=self._world.now(),
-            width=width,
-            dead=dead,
-        )
+        with self._log.lock:  # All of it at one moment.
+            history, dead = self._view.judged(self._log)
+            return drawing.tree(
+                history,
+                conversation=self.id,
+                title=self.title,
+                head=self._view.cursor.resolve(history),
+                now=self._world.now(),
+                width=width,
+                dead=dead,
+            )
 
     def render(self, *args: Any, **kwargs: Any) -> Rendered:
         """Return what the next turn would be shown; nothing is recorded, and nothing is sent.

@@ -35,7 +35,7 @@ _IDS = pairing.Ids()
 
 def rows(talk: Talk, how: How, notes: Counter[str]) -> Iterator[Raw]:
     """Yield the chat."""
-    if erased := sum(node.erased for node in talk.history.nodes.values()):
+    if erased := sum(node.erased for node in talk.history.every()):
         notes["turns left out, without an answer (erased)"] += erased
     losses = Losses(name)
     chat = _Chat(talk, how, losses)

@@ -202,7 +202,7 @@ class _Counted:
     def __init__(self, history: History) -> None:
         self._open: list[tuple[frozenset[str], dict[str, int]]] = []
         whole: list[frozenset[str]] = []
-        for node in history.nodes.values():
+        for node in history.every():
             if (source := _source(node)) is None or node.outcome is None:
                 continue
             records = _records(source)

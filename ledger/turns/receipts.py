@@ -70,7 +70,7 @@ class Receipt(msgspec.Struct, kw_only=True):
 def receipt(history: History, erased: Erased) -> Receipt:
     """Return the receipt of an erasure. Args: history: as it was before."""
     turn = erased.turn
-    merges = [node.id for node in history.nodes.values() if turn in readable_reads(history, node)]
+    merges = [node.id for node in history.every() if turn in readable_reads(history, node)]
     influenced = history.lineage(turn).influenced
     return Receipt(
         conversation=erased.conversation,

@@ -258,8 +258,8 @@ def _turn(tree: Tree, record: kinds.Turn, seq: int, kept: Kept) -> None:
     if turn in nodes:
         return
     parent = nodes.get(record.parent) if record.parent is not None else None
+    nodes[turn] = Node(record, seq, kept, len(order) + 1, parent)
     order.append(turn)
-    nodes[turn] = Node(record, seq, kept, len(order), parent)
     if parent is None:
         tree.roots.append(turn)
     else:

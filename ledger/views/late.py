@@ -504,13 +504,12 @@ def _turn(tree: LateHistory, record: kinds.Turn, seq: int, kept: Kept) -> None:
     tree.meets_tombstone = tree.meets_tombstone or record.erased
     if tree.found(record.turn) is not None:
         return
-    if record.parent is not None:
-        parent = tree.found(record.parent)
-        if parent is not None and (parent.seq > tree.before or parent.id in tree.with_children):
-            parent.add_child(record.turn)
-        else:
-            tree.continued.setdefault(record.parent, []).append(record.turn)
+    parent = tree.found(record.parent) if record.parent is not None else None
     tree.nodes[record.turn] = LateNode(record, seq, kept, tree)
+    if parent is not None and (parent.seq > tree.before or parent.id in tree.with_children):
+        parent.add_child(record.turn)
+    elif record.parent is not None:
+        tree.continued.setdefault(record.parent, []).append(record.turn)
     tree.behind[record.turn] = len(tree.behind) + 1
     if record.request_id is not None:
         tree.requested.setdefault(record.request_id, record.turn)

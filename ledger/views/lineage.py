@@ -220,7 +220,7 @@ def _users(tree: Tree) -> tuple[_Users, _Users, _Users]:
     named: _Users = defaultdict(list)
     linked: _Users = defaultdict(list)
     read: _Users = defaultdict(list)
-    for node in tree.nodes.values():
+    for node in tree.every():
         own = followed(tree, node.id)
         for entry in own.entries if own is not None else ():
             named[entry["call"]].append(node.id)
@@ -235,7 +235,7 @@ def _summary_users(tree: Tree) -> tuple[defaultdict[str, list[int]], defaultdict
     """Return by turn: the summaries that stand for it; and by summary: the turns that were shown it."""
     stands: defaultdict[str, list[int]] = defaultdict(list)
     shown: defaultdict[int, list[str]] = defaultdict(list)
-    for node in tree.nodes.values() if tree.summaries else ():
+    for node in tree.every() if tree.summaries else ():
         for place in _summaries_of(tree, node):
             shown[place].append(node.id)
     for place in shown:

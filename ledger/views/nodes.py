@@ -5,7 +5,9 @@ there, for ever. (2) A parent stands earlier in the log than its children, so th
 (3) Nothing here is decoded: payloads stay in their records until a question needs one, and a turn's
 records, where its log gave them so, in the lines of the log.
 
-Only `history.History` changes a tree. Everything else in `views` is a function that reads one.
+Only `history.History` changes a tree. Everything else in `views` is a function that reads one, and others may fold
+what follows meanwhile, in another thread: a turn that is named anywhere here is in `nodes` by then, lists only grow,
+and no dict is walked as it stands (`every`).
 """
 
 from __future__ import annotations
@@ -318,6 +320,10 @@ class Tree:
             return self.nodes[turn]
         except (KeyError, TypeError):
             raise TurnUnknown(conversation=self.conversation, turn=str(turn)) from None
+
+    def every(self) -> list[Node]:
+        """Return the nodes of all turns, in log order. Others may fold more meanwhile, and are not waited for."""
+        return [self.nodes[turn] for turn in list(self.order)]
 
     def met(self, left: Node, right: Node) -> Node | None:
         """Return the nearest turn on the branches of two; None when their roots differ."""

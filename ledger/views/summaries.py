@@ -105,7 +105,7 @@ def fitting(
     Args: most: how many turns it may stand for. Of several for the same turns the first in the log.
     """
     counts = {turn.id: count for count, turn in enumerate(turns[: max(most, 0)], 1)}
-    found = [(counts[e.turn], seq, e) for seq, e in kept.items() if e.turn in counts]
+    found = [(counts[e.turn], seq, e) for seq, e in list(kept.items()) if e.turn in counts]
     for count, seq, entry in sorted(found, key=lambda each: (-each[0], each[1])):
         summary = read(entry, seq)
         if summary is None or summary.name != name or len(summary.turns) != count:

@@ -200,3 +200,11 @@ def test_a_log_that_lost_the_turn_says_so():
     late.history.complete = late.complete
     with pytest.raises(AttributeError):
         _ = node.ordinal
+
+
+def test_a_turn_that_calls_itself_its_parent_is_a_root():
+    """As in the whole history: a parent stands earlier."""
+    late = Late([*LINE, *build.done("odd", "odd")], 61)
+    assert late.history.node("odd").children == ()
+    assert late.history.node("odd").parent is None
+    assert late.history.latest("odd") == "odd"
