@@ -222,7 +222,8 @@ class Conversation:
         inputs do not say all of it (pictures, instructions); the program finds it in
         `current().messages()`. context, approve: as for `open`, of this turn only; None: the conversation's own;
         `approve=[]` asks nobody. Of these three an input or a setting of the name comes first. request_id: sent
-        again, it is the same turn, whatever its place and settings: its recorded outcome, nothing new.
+        again, it is the same turn, whatever its place and settings: its recorded outcome, nothing new; this view
+        then goes on from it, as after the first call.
         Raises: what the program raises, after the turn is recorded `failed`. TypeError: the inputs
         do not fit; nothing was recorded. conversation-busy, conversation-signature, conversation-nested,
         request-mismatch, record-invalid, record-too-large, store errors; store-gone: it was deleted meanwhile.
@@ -256,7 +257,7 @@ class Conversation:
         Args: turn: any turn, however it ended. The rest as for `send`: an input that is given replaces the turn's (an
         edit), in its messages too; messages: another user side; None: the inputs alone.
         Raises: as `send`. TypeError: the program does not take an input of the turn; a text that is given stands
-        nowhere in the messages that the turn was sent with. turn-unknown. turn-state: it was forgotten.
+        nowhere in the messages that the turn was sent with. turn-unknown. turn-state: it was forgotten, also meanwhile.
         """
         sending = self._maker.again(turn, args, kwargs, request_id)
         carrying.through([sending], lambda: self._answer(sending))
@@ -410,8 +411,8 @@ class Conversation:
         left out: the parent the merged turns share, else their nearest common ancestor that is none of
         them; None: it starts a line of its own. request_id: asked again, it is the same merge: in this process `by`
         runs once; of two processes that ask at once, both may run it, and one merge is recorded.
-        Raises: turn-state: one has no answer and will have none. turn-unknown, request-mismatch; what `by` raises. Then
-        nothing is recorded.
+        Raises: turn-state: one has no answer and will have none, or was forgotten before `by` was done. turn-unknown,
+        request-mismatch; what `by` raises. Then nothing is recorded.
         """
         self._view.refuse_nested()
         merging = self._maker.merging(turns, by, onto, inputs, request_id)

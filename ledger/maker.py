@@ -217,7 +217,7 @@ class Maker:
         named = self._view.find(history, turn)
         node = history.node(named)
         sent = history.request(request_id) if node.erased and request_id is not None else None
-        # What it was asked nobody knows then but the turn that asked it again under this very request id.
+        # What one that was forgotten was asked is known still where this very request asked it again.
         known = named if sent is None else sent
         asked = asking.again(self._view, history, known, args, kwargs, self._log.raised)
         at = Cursor.start() if node.parent is None else Cursor.exactly(node.parent)

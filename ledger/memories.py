@@ -201,8 +201,8 @@ class Memory:
         processes added meanwhile stays, and the turn is then a branch beside it.
         Args: history: the messages to begin with, instead of those that are remembered: then nothing is
         loaded and nothing is stored. context: for this turn; None: the memory's own.
-        Raises: conversation-busy; as `save`; store-gone: the conversation was deleted since it began, and nothing is
-        recorded.
+        Raises: conversation-busy; as `save`; nothing is recorded then. store-gone: the conversation was deleted since
+        it began. turn-state: what it began with was changed, and a turn of that was forgotten since.
         """
         return MemoryTurn(self, id, history, self._rule_for(context))
 
