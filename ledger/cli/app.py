@@ -11,8 +11,10 @@ import typer
 
 from ledger.cli.commands import Commands
 from ledger.cli.ending import (
+    NOT_FOUND,
     OutputClosed,
     OutputFailed,
+    StoreMissing,
     abandon_output,
     fail,
     finish,
@@ -27,9 +29,10 @@ app = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,  # Rich would take twice the time that all else of a help takes.
     help="Conversations kept as append-only logs: import, branch, merge and inspect them.",
-    epilog="Exit codes: 0 done · 1 a fault of this program · 2 wrong usage · 3 not found · 4 refused · "
+    epilog="Exit codes: 0 done · 1 a fault of this program · 2 wrong usage · 3 not found, or no store there · 4 refused · "
     "5 the store failed, or is not fit · 6 the input cannot be kept or read · 7 the output cannot "
-    "be written · 8 damage found. With --json an error is one JSON object on stderr.",
+    "be written · 8 damage found. With --json an error is one JSON object on stderr. Only add, import and copy make "
+    "a store; list, search and usage take a default store that is not there yet for an empty one.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -121,6 +124,9 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
         code = app(arguments, standalone_mode=False)
     except LedgerError as error:
         return fail(error, as_json=as_json)
+    except StoreMissing as error:
+        tell(str(error), "store-missing", as_json=as_json)
+        return NOT_FOUND
     except KeyboardInterrupt:
         return 130
     except SystemExit as ending:  # typer's answer to a pipe that nobody reads

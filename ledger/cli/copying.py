@@ -15,7 +15,7 @@ from ledger.cli.output import (
     say_json,
     whole_id,
 )
-from ledger.cli.stores import named_store, opened_store
+from ledger.cli.stores import named_store, opened_store, store_at
 from ledger.sources.copying import Copied, copy_conversation, place_of
 from ledger.stores.resolve import is_url
 from ledger.views.text import printable
@@ -51,7 +51,7 @@ def copy(
     """
     if everything == bool(ids):
         raise typer.BadParameter("name the conversations, or say --all")
-    given, taken = opened_store(named_store(source)), opened_store(named_store(target))
+    taken, given = opened_store(named_store(target)), store_at(named_store(source))
     names = given.conversations() if everything else list(dict.fromkeys(ids or ()))
 
     def copied(name: str) -> Copied:

@@ -31,6 +31,10 @@ DAMAGE = 8
 """The exit code of who finds damage."""
 
 
+class StoreMissing(Exception):
+    """Raised when there is no store where one has to be. Next: end, and say where."""
+
+
 class OutputClosed(Exception):
     """Raised when nobody reads standard output any more. Next: end, without a word."""
 

@@ -23,7 +23,7 @@ from ledger.cli.output import (
     whole_id,
     width,
 )
-from ledger.cli.stores import store_of, store_told
+from ledger.cli.stores import own_store_of, store_told
 from ledger.records import times
 from ledger.views.text import one_line, printable
 
@@ -139,7 +139,7 @@ def list_(
     --waiting lists the questions instead, the oldest first: answer with approve or deny.
     Example: turn-ledger list --state failed --since 7d
     """
-    store = store_of(context)
+    store = own_store_of(context)
     name_foreign_files(store, as_json=as_json)
     catalog = of(store)
     found = catalog.conversations(
@@ -238,7 +238,7 @@ def search(
 
     Example: turn-ledger search 'parcel "in the rain"' --since 30d
     """
-    store = store_of(context)
+    store = own_store_of(context)
     found = of(store).search(
         query,
         conversation=_only(store, conversation),
@@ -290,7 +290,7 @@ def usage(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     first, last = when(since, zone), when(until, zone, end=True)
-    store = store_of(context)
+    store = own_store_of(context)
     found = of(store).usage(
         by.value,
         conversation=_only(store, conversation),

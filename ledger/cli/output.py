@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ledger.cli.ending import fail, warn, writing
-from ledger.cli.stores import default_store, named_store, opened_store, store_of
+from ledger.cli.stores import default_store, named_store, new_store_of, opened_store, store_of
 from ledger.conversation import Conversation
 from ledger.errors import (
     ConversationUnknown,
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 def opened(context: typer.Context, id: str) -> Conversation:
     """Open a conversation, new or not."""
-    return open_conversation(id, store=store_of(context))
+    return open_conversation(id, store=new_store_of(context))
 
 
 def conversation(context: typer.Context, id: str) -> Conversation:

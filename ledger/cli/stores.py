@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ledger.cli.ending import StoreMissing
 from ledger.sources.copying import place_of
 from ledger.stores.folder import FolderStore
 from ledger.stores.resolve import default_place, is_url, store_for
@@ -41,15 +43,46 @@ def default_store() -> Path | str:
     return named_store(default_place())
 
 
-def store_of(context: typer.Context) -> Any:
-    """Return the store that the command line names, a folder's or a database's."""
+def new_store_of(context: typer.Context) -> Any:
+    """Return the store that is meant, a folder's or a database's: what is written makes it, if need be."""
     return opened_store(context.obj)
+
+
+def store_of(context: typer.Context) -> Any:
+    """Return the store that is meant, which has to be there. Raises: StoreMissing."""
+    return store_at(context.obj)
+
+
+def own_store_of(context: typer.Context) -> Any:
+    """Return the store that is meant; that of who names none need not be there: nothing was written yet.
+
+    Raises: StoreMissing: one that was named is not there.
+    """
+    named = context.find_root().params.get("store") or os.environ.get("TURN_LEDGER_STORE")
+    return store_of(context) if named else new_store_of(context)
+
+
+def store_at(named: Path | str) -> Any:
+    """Return the store of a folder or a URL, which has to be there.
+
+    Raises: StoreMissing: nothing was ever written there. typer.BadParameter: it names none.
+    """
+    store = opened_store(named)
+    if not store.exists():
+        raise StoreMissing(
+            f"there is no store in {_told(named, store)}: is the name right (--store, TURN_LEDGER_STORE), "
+            "the disk mounted? A new one is made by what is first written to it"
+        )
+    return store
 
 
 def store_told(context: typer.Context) -> str:
     """Return the store as people named it; of a database's URL nothing that is secret."""
-    named: Path | str = context.obj
-    return place_of(opened_store(named)) if is_url(named) else str(named)
+    return _told(context.obj, new_store_of(context))
+
+
+def _told(named: Path | str, store: Any) -> str:
+    return place_of(store) if is_url(named) else str(named)
 
 
 def opened_store(named: Path | str) -> Any:

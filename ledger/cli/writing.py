@@ -29,7 +29,7 @@ from ledger.cli.output import (
     whole_id,
 )
 from ledger.cli.progress import Progress
-from ledger.cli.stores import named_path, store_of
+from ledger.cli.stores import named_path, new_store_of, store_at
 from ledger.conversation import Conversation
 from ledger.errors import ImportInvalid
 from ledger.formats.base import Report
@@ -93,7 +93,7 @@ def import_(
     try:
         report = import_conversations(
             paths,
-            store=store_of(context),
+            store=new_store_of(context),
             prefix=prefix,
             labels=label or [],
             progress=shown.show,
@@ -275,7 +275,7 @@ def repair(
     """
     if undo and (copy is not None or dry_run):
         raise typer.BadParameter("--undo goes alone")
-    store = FolderStore(folder_of(context))
+    store = store_at(folder_of(context))
     name = whole_id(store, id)
     if undo:
         done = store.undo_repair(name)

@@ -534,12 +534,13 @@ class FolderStore(Marked):
         report.set_aside, report.wide = self._home.beside(conversation)
         return report
 
+    def exists(self) -> bool:
+        """Say whether there is a store in its folder: whether anything was ever written there."""
+        return self._home.is_there()
+
     def is_here(self) -> bool:
         """Say whether its folder was not removed or replaced since this store worked in it."""
-        with suppress(StoreIO):
-            self._home.is_there()
-            return True
-        return False
+        return self._home.is_same()
 
     def hold(self, holder: str) -> None:
         """Let others see that this process lives, until it ends: see `LedgerStore`."""

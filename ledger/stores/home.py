@@ -63,6 +63,13 @@ class Home:
             self._identity = identity
         return True
 
+    def is_same(self) -> bool:
+        """Say whether the folder was not removed or replaced since it was seen."""
+        with suppress(StoreIO):
+            self.is_there()
+            return True
+        return False
+
     def _not_a_folder(self) -> str:
         """Return the first part of the path that is there but is no folder."""
         path = self.conversations

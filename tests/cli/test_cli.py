@@ -90,14 +90,6 @@ def test_list_shows_the_newest_first(cli, alex):
     assert json.loads(cli("list", "--json")[1])[0]["title"] == "Fractions"
 
 
-def test_an_empty_store_lists_nothing_without_an_error(cli):
-    """Listing an empty or missing store says so and succeeds."""
-    code, out, _ = cli("list")
-    assert code == 0
-    assert "no conversations" in out
-    assert json.loads(cli("list", "--json")[1]) == []
-
-
 def test_log_and_show_print_turns_in_full(cli, alex):
     """log prints a branch, show one turn with its facts."""
     _, out, _ = cli("log", "alex", "--last", "1")

@@ -20,8 +20,9 @@ def test_the_command_copies_both_ways(cli, tmp_path):
     assert cli("copy", folder, "http://x", "--all")[0] == 2
     assert cli("doctor", "--store", url)[0] == 2
     assert cli("repair", "alex", "--store", url)[0] == 2
-    code, told, _ = cli("list", "--store", f"sqlite:///{tmp_path}/none.db")
-    assert (code, told) == (0, f"no conversations in sqlite:///{tmp_path}/none.db\n")
+    code, told, error = cli("list", "--store", f"sqlite:///{tmp_path}/none.db")
+    assert (code, told) == (3, "")
+    assert f"no store in sqlite:///{tmp_path}/none.db" in error
     assert not os.path.exists(tmp_path / "none.db")
 
 
@@ -49,12 +50,16 @@ def test_no_password_is_printed(cli):
         assert "127.0.0.1" in error
 
 
-def test_a_store_that_is_not_there_has_nothing_to_copy(cli, tmp_path):
-    """It is said, as `list` says it; so is one without conversations. Neither is made."""
+def test_a_store_that_is_not_there_cannot_be_copied(cli, tmp_path):
+    """It is an error that names it; neither store is made. One without conversations is copied in silence."""
     there, other = str(tmp_path / "none"), str(tmp_path / "other")
 
-    assert cli("copy", there, other, "--all") == (0, f"no conversations in {there}\n", "")
-    assert cli("copy", there, other, "--all", "--json") == (0, "[]\n", "")
+    code, told, error = cli("copy", there, other, "--all")
+    assert (code, told) == (3, "")
+    assert f"no store in {there}" in error
     assert cli("copy", there, other, "alex")[0] == 3
     assert not os.path.exists(there)
     assert not os.path.exists(other)
+    os.makedirs(f"{there}/conversations", mode=0o700)
+    assert cli("copy", there, other, "--all") == (0, f"no conversations in {there}\n", "")
+    assert cli("copy", there, other, "--all", "--json") == (0, "[]\n", "")

@@ -158,6 +158,8 @@ def test_rated_turns(cli, trip, tmp_path):
 def test_that_there_is_nothing_to_write_is_told(cli, tmp_path):
     """An export or a file of ratings without a row says why on stderr, and succeeds: the file is there."""
     out = tmp_path / "none.jsonl"
+    (tmp_path / "store" / "conversations").mkdir(parents=True, mode=0o700)
+    (tmp_path / "store").chmod(0o700)
     for command in (["export", "--all"], ["export", "--all", "-f", "sharegpt"]):
         code, _, err = cli(*command)
         assert (code, "nothing to write: no conversations in" in err) == (0, True)

@@ -410,6 +410,10 @@ class SQLStore(KnownEnds):
         if self._listener is not None:
             self._listener.wake((CONVERSATION, self._need_tenant(), conversation))
 
+    def exists(self) -> bool:
+        """Say whether there is a store in its database: whether anything was ever written there."""
+        return self._database.has_schema()
+
     def conversations(self) -> list[str]:
         """Return the ids of the conversations that hold a record, sorted."""
         tenant = self._tenant(False)
