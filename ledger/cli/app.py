@@ -29,7 +29,7 @@ app = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,  # Rich would take twice the time that all else of a help takes.
     help="Conversations kept as append-only logs: import, branch, merge and inspect them.",
-    epilog="Exit codes: 0 done · 1 a fault of this program · 2 wrong usage · 3 not found, or no store there · 4 refused · "
+    epilog="Exit codes: 0 done · 1 a fault of this program · 2 wrong usage · 3 not found, or no store · 4 refused · "
     "5 the store failed, or is not fit · 6 the input cannot be kept or read · 7 the output cannot "
     "be written · 8 damage found. With --json an error is one JSON object on stderr. Only add, import and copy make "
     "a store; list, search and usage take a default store that is not there yet for an empty one.",

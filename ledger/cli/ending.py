@@ -67,9 +67,13 @@ def _note(line: str | dict[str, Any]) -> None:
         print(line if isinstance(line, str) else json.dumps(line), file=sys.stderr)
 
 
-def fail(error: LedgerError, *, as_json: bool = False) -> int:
-    """Print an error on stderr, with its code, and return the exit code of its kind."""
-    tell(_message(error), error.code, as_json=as_json)
+def fail(error: LedgerError, *, as_json: bool = False, of: str = "") -> int:
+    """Print an error on stderr, with its code, and return the exit code of its kind.
+
+    Args: of: the conversation that it is of, one of several.
+    """
+    message = _message(error)
+    tell(message if of in message else f"{of}: {message}", error.code, as_json=as_json)
     if error.code in EXIT_CODES:
         return EXIT_CODES[error.code]
     return 5 if error.code.startswith("store-") else 4

@@ -15,6 +15,7 @@ from ledger.cli.ending import warn
 from ledger.cli.output import (
     complete_id,
     conversation,
+    leave,
     name_foreign_files,
     named,
     write_out,
@@ -170,8 +171,9 @@ def export(
     )
     write_out(made, output)
     _tell(made.notes)
-    if not made.rows:
+    if not made.rows and not made.failed:
         _tell_nothing(_lacking(context, format, made.conversations, chooses=chooses))
+    leave(made.failed)
 
 
 def _lacking(

@@ -12,9 +12,9 @@ import typer
 
 from ledger.catalog import Answer, Hit, Listed, Spent, Waiting, of
 from ledger.catalog.asked import MOST, zone_of
-from ledger.cli.ending import fail
 from ledger.cli.output import (
     Json,
+    leave,
     name_foreign_files,
     opened,
     question,
@@ -167,7 +167,7 @@ def list_(
     for row in found:
         if row.unreadable:
             _ = opened(context, row.id).head  # Reading warns of damage, in its own words.
-    _end(found, as_json=as_json)
+    leave(found.failed, as_json=as_json)
 
 
 def _say_table(rows: Answer[Listed]) -> None:
@@ -255,7 +255,7 @@ def search(
         if not found:
             why = "" if any(map(str.isalnum, query)) else ": there is no word in it"
             say(printable(f"nothing found for {query!r} in {store_told(context)}{why}"))
-    _end(found, as_json=as_json)
+    leave(found.failed, as_json=as_json)
 
 
 def _hit_text(hit: Hit) -> str:
@@ -307,7 +307,7 @@ def usage(
         _say_usage(found, by.value)
     else:
         say(printable(f"no turns in {store_told(context)}"))
-    _end(found, as_json=as_json)
+    leave(found.failed, as_json=as_json)
 
 
 _UNNAMED = {By.label.value: "no label", By.day.value: "no date", By.month.value: "no date"}
@@ -361,12 +361,3 @@ def _headed(heading: str, title: str | None) -> str:
 
 def _fields(found: Any) -> dict[str, Any]:
     return {name: getattr(found, name) for name in found.__struct_fields__}
-
-
-def _end(found: Answer[Any], *, as_json: bool) -> None:
-    """Tell of the conversations that cannot be read, and leave with the code of the last of them."""
-    code = 0
-    for error in found.failed.values():
-        code = fail(error, as_json=as_json)
-    if code:
-        raise typer.Exit(code)

@@ -120,8 +120,17 @@ def of_each(names: list[str], work: Callable[[str], T], *, as_json: bool) -> tup
         try:
             done.append(work(name))
         except LedgerError as error:
-            code = fail(error, as_json=as_json)
+            code = fail(error, as_json=as_json, of=name)
     return done, code
+
+
+def leave(failed: Mapping[str, LedgerError], *, as_json: bool = False) -> None:
+    """Tell of the conversations that could not be read, and leave with the code of the last of them, if any."""
+    code = 0
+    for name, error in failed.items():
+        code = fail(error, as_json=as_json, of=name)
+    if code:
+        raise typer.Exit(code)
 
 
 def name_foreign_files(store: Any, *, as_json: bool) -> None:

@@ -37,7 +37,6 @@ from ledger.records import messages
 from ledger.sources.belonging import belonging
 from ledger.sources.exporting import log_of
 from ledger.sources.importing import import_conversations
-from ledger.stores.folder import FolderStore
 from ledger.stores.repairing import Repaired
 from ledger.turn import Turn
 from ledger.turns.attachments import Attachment

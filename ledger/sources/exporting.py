@@ -16,14 +16,14 @@ conversation and one of its rows.
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from ledger.conversation import Conversation
-from ledger.errors import AttachmentMissing, ImportInvalid, StoreUnsupported
+from ledger.errors import ImportInvalid, LedgerError, LossWarning, StoreUnsupported
 from ledger.formats import (
     export_chat,
     export_open_webui,
@@ -36,10 +36,11 @@ from ledger.formats import export_json as document
 from ledger.formats.talks import Exporter, How, Pairs, Talk
 from ledger.opening import open as open_conversation
 from ledger.records import codec, times, values
+from ledger.sources.kept_bytes import KeptBytes
 from ledger.sources.new_file import new_file
 from ledger.stores.resolve import store_for
 from ledger.turn import Turn
-from ledger.turns import loops, telling
+from ledger.turns import loops
 from ledger.turns.attachments import plain
 from ledger.turns.view import TurnLike
 
@@ -60,7 +61,6 @@ ROWS = frozenset(_ROWS) - {"open-webui"}
 """The formats made of rows that end with a turn, so that turns can be chosen."""
 _LISTS = frozenset({"open-webui"})
 """Those whose rows are the elements of one JSON list; else a row is a line."""
-CHUNK_BYTES = 3 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,13 @@ class Export:
         """How many rows were made: lines or elements; of `json` and `markdown`, one for each conversation."""
         self.notes: Counter[str] = Counter()
         """What was left out or could not be said, by a phrase for people, with how often."""
+        self.failed: dict[str, LedgerError] = {}
+        """Of several conversations those that could not be read, and why; they hide no other."""
 
     def __iter__(self) -> Iterator[bytes]:
         self.conversations = self.rows = 0
         self.notes.clear()
+        self.failed.clear()
         whole = self._wish.format in _LISTS or (
             self._wish.format == "json" and not isinstance(self._chats, Conversation)
         )
@@ -111,9 +114,14 @@ class Export:
         """Yield what is made: for a list its elements, else whatever stands behind each other."""
         for chat in _conversations(self._chats):
             self.conversations += 1
-            for made in self._made(chat):
-                self.rows += 1
-                yield made
+            try:
+                for made in self._made(chat):
+                    self.rows += 1
+                    yield made
+            except LedgerError as error:
+                if isinstance(self._chats, Conversation):
+                    raise
+                self.failed[chat.id] = error
 
     def _made(self, chat: Conversation) -> Iterator[Iterator[bytes]]:
         wish, notes = self._wish, self.notes
@@ -122,7 +130,8 @@ class Export:
         elif wish.format == "markdown":
             gap = b"\n" if self.conversations > 1 else b""
             view = chat if self._turn is None else chat.continue_from(self._turn)
-            text = _markdown(view, every=wish.branches == "all")
+            # Whole before any of it is given: what fails leaves no half of a document.
+            text = list(_markdown(view, every=wish.branches == "all"))
             yield (gap * (n == 0) + piece.encode() for n, piece in enumerate(text))
         else:
             exporter = _ROWS[wish.format]
@@ -140,7 +149,7 @@ class Export:
             head=None if head is None else head.id,
             at=None if at is None else at.id,
             every=self._wish.branches == "all" or self._wish.format in WHOLE,
-            read=telling.reading(chat._log),
+            read=KeptBytes(chat, self.notes).read,
         )
 
 
@@ -173,7 +182,8 @@ def export(
     themselves or by their conversation; that one of these answered. A row ends with the last such turn of
     its branch, and has all before it; of preferences the chosen answer is one.
     Returns: the pieces, in bytes, when iterated over; it writes a file (`write`), and tells in `notes` what
-    was left out.
+    was left out, such as attachments whose bytes are missing or were altered, and in `failed` which of several
+    conversations could not be read (rows that were made of one before it failed are there).
     Raises: ValueError: there is no such format or choice. TypeError. While it is made: turn-unknown,
     store-unsupported: the store lists no conversations, or keeps no lines (json); store errors.
     It blocks while it is read; on an event loop, read it in a thread.
@@ -226,11 +236,16 @@ def _names(name: str, given: Sequence[str]) -> tuple[str, ...]:
 def export_json(chat: Conversation) -> bytes:
     """Return everything of a conversation: every line of its log as it is, and its attachments.
 
-    Imported into an empty store it gives the identical log. An attachment whose bytes are missing
-    is left out; what names it stays. `export(chat, "json")` gives the same in pieces.
+    Imported into an empty store it gives the identical log. An attachment whose bytes are missing or
+    were altered is left out with a `LossWarning`; what names it stays. `export(chat, "json")` gives the same in
+    pieces, and tells in its `notes`.
     Raises: TypeError: it is no conversation, or its store is not one of ours, so it has no lines; store errors.
     """
-    return b"".join(_json(_conversation(chat), Counter()))
+    notes = Counter[str]()
+    made = b"".join(_json(_conversation(chat), notes))
+    if notes:
+        warnings.warn("; ".join(notes), LossWarning, stacklevel=2)
+    return made
 
 
 def log_of(data: bytes, conversation: str, *, source: str = "the copy") -> bytes:
@@ -310,19 +325,7 @@ def _json(chat: Conversation, notes: Counter[str]) -> Iterator[bytes]:
     if raw is None:
         raise TypeError(f"{type(chat.store).__name__} keeps no lines to export")
     log: bytes = raw(chat.id)
-    yield from document.dump(chat.id, log, _blobs(chat.store, log, notes))
-
-
-def _blobs(store: Any, log: bytes, notes: Counter[str]) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """Yield the attachments that a log names, by hash, each opened when it is its turn."""
-    for sha256 in sorted(set(_named(log))):
-        try:
-            stream = store.blobs.open(sha256)
-        except AttachmentMissing:
-            notes["attachments left out, whose bytes are not in the store"] += 1
-            continue
-        with stream:
-            yield sha256, iter(partial(stream.read, CHUNK_BYTES), b"")
+    return document.dump(chat.id, log, KeptBytes(chat, notes).streams(sorted(set(_named(log)))))
 
 
 def _named(log: bytes) -> Iterator[str]:

@@ -46,15 +46,15 @@ def test_all_conversations_go_into_one_file(cli, trip, tmp_path):
 
 
 def test_what_fails_leaves_no_file(cli, trip, tmp_path):
-    """An attachment whose bytes have changed ends the export, and no half of a file is left."""
+    """An attachment that may not be read ends the export, and no half of a file is left."""
     kept = ledger.Attachment(b"as it was")
     trip.record({"file": kept}, "ok")
-    (tmp_path / "store" / "attachments" / kept.sha256[:2] / kept.sha256).write_bytes(b"otherwise")
+    (tmp_path / "store" / "attachments" / kept.sha256[:2]).chmod(0o777)
     before = sorted(os.listdir(tmp_path))
     code, _, err = cli("export", "--all", "-o", str(tmp_path / "out.json"))
 
     assert (5, before) == (code, sorted(os.listdir(tmp_path)))
-    assert "[store-corrupt]" in err
+    assert "[store-denied]" in err
 
 
 def test_what_is_left_out_is_told_on_stderr(cli, trip, tmp_path):
@@ -183,3 +183,20 @@ def test_rated_turns_as_parquet(cli, trip, tmp_path):
     assert cli("rated", "-o", str(out))[0] == 0
     assert [1.0, 0.0] == parquet.read_table(out).column("rating").to_pylist()
     assert cli("rated", "-o", str(out))[0] == 2
+
+
+def test_what_is_damaged_is_told_by_name(cli, tmp_path):
+    """An altered attachment is left out of `export --all`, and named with its conversation; the file is there."""
+    store = ledger.FolderStore(tmp_path / "store")
+    for id in "ab":
+        chat = ledger.open(id, store=store)
+        chat.record({"message": ["see", ledger.Attachment(id.encode(), name="n.txt")]}, "ok")
+    path = next((tmp_path / "store" / "attachments").glob("*/*"))
+    path.chmod(0o600)
+    path.write_bytes(b"evil")
+    out = tmp_path / "all.json"
+
+    code, told, err = cli("export", "--all", "-o", str(out))
+
+    assert (code, told, len(json.loads(out.read_text()))) == (0, "", 2)
+    assert "attachment n.txt left out, its bytes were altered: 1" in err

@@ -218,18 +218,6 @@ def test_attachments_are_read_piece_by_piece(tmp_path):
     ]
 
 
-def test_a_missing_attachment_is_told(tmp_path):
-    """Bytes that are not in the store are left out, and counted."""
-    store = ledger.FolderStore(tmp_path)
-    chat = ledger.open("a", store=store)
-    chat.record({"file": ledger.Attachment(b"x")}, "ok")
-    store.blobs.remove([chat.attachments()[0].sha256])
-    made = ledger.export(chat, "json")
-
-    assert {} == json.loads(text(made))["attachments"]
-    assert {"attachments left out, whose bytes are not in the store": 1} == dict(made.notes)
-
-
 def test_images_go_along_as_data(tmp_path):
     """The bytes of an image stand in the line; one at an address is named by it."""
     chat = ledger.open("a", store=tmp_path)
