@@ -38,11 +38,16 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     title: str | None
+    preview: str | None
+    """What was asked first, on one line of at most 100 characters: what to show of one without a title.
+
+    None: nothing was asked in words. What was forgotten is never in it: then it is what was asked next.
+    """
     labels: list[str]
     """Those on the conversation itself."""
     turns: int
-    branches: int
-    """How many there are: what `chat.heads()` gives."""
+    heads: int
+    """How many ends its branches have: what `chat.heads()` gives."""
     states: dict[str, int]
     """How many turns are in which state, now."""
     models: list[str]

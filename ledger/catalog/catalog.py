@@ -326,9 +326,10 @@ def _listed(row: ConversationRow, present: Counter[str]) -> Listed:
     return Listed(
         id=row.id,
         title=row.title,
+        preview=row.preview,
         labels=row.labels,
         turns=row.turns,
-        branches=row.ends,
+        heads=row.ends,
         states={
             state: n for state in asked.STATES if (n := row.states.get(state, 0) + present[state])
         },

@@ -35,7 +35,7 @@ from ledger.catalog.sqlite import Anew, Foreign, pieces
 if TYPE_CHECKING:
     from ledger.stores.sql.index_room import Room
 
-SCHEMA = 3
+SCHEMA = 4
 """Another number in a database: another version of this package made these tables, and they are made anew."""
 
 _OF = "bigint NOT NULL REFERENCES ledger_catalog_conversations (key) ON DELETE CASCADE"

@@ -24,12 +24,15 @@ from ledger.records.values import INTEGER_LIMIT
 from ledger.turns import commands
 from ledger.views import states
 from ledger.views.nodes import CLEARED, LABEL
+from ledger.views.text import one_line
 
 Find = Callable[[str], TurnRow | None]
 """Gives the row of a turn of the conversation as the index has it, or None."""
 
 _SPELLED = len("2026-01-01T00:00:00.000000Z")
 IMPORTED = "import"
+PREVIEW = 100
+"""How many characters of what was asked first a listing has."""
 
 
 def project(
@@ -126,9 +129,19 @@ def _turn(work: _Work, record: kinds.Turn, _seq: int) -> None:
     work.happened(row.started, sent=True)
     if work.row.source is None:
         work.row.source = _source(source)
-    work.changes.asked[record.turn] = joined(
-        [*in_value(_mapping(record.inputs)), *in_messages(_listed(record.messages))]
-    )
+    inputs, messages = _mapping(record.inputs), _listed(record.messages)
+    work.changes.asked[record.turn] = joined([*in_value(inputs), *in_messages(messages)])
+    if work.row.preview is None:
+        work.row.preview = _preview(inputs, messages)
+
+
+def _preview(inputs: dict[str, Any], messages: list[Any]) -> str | None:
+    """Return the beginning of what was asked, on one line; None: there is no text in it."""
+    said = " ".join(in_value(inputs)).strip()
+    if not said:
+        asked = (m for m in messages if isinstance(m, dict) and m.get("role") == "user")
+        said = " ".join(in_messages(asked)).strip()
+    return one_line(said, PREVIEW) if said else None
 
 
 def _lease(work: _Work, record: kinds.Lease, seq: int) -> None:

@@ -106,6 +106,8 @@ class ConversationRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     """When a turn was sent or ended last."""
     head: str | None = None
     title: str | None = None
+    preview: str | None = None
+    """What was asked first, on one line, shortened."""
     labels: list[str] = []
     source: dict[str, str] | None = None
     """Where an imported one comes from: `format`, `conversation`."""

@@ -35,7 +35,7 @@ from ledger.stores.index_file import forget, merge
 if TYPE_CHECKING:
     from ledger.stores.sql.index_room import Room
 
-SCHEMA = 4
+SCHEMA = 5
 """Another number in a file: it was made by another version of this package, and is made anew."""
 APPLICATION = 0x7475726E
 """What tells our file from another's: `turn`."""

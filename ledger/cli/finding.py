@@ -136,6 +136,7 @@ def list_(
 ) -> None:
     """List the conversations: id, turns, heads, last activity, title, labels; the newest first.
 
+    In place of a title that nobody gave, after `>`, stands what was asked first.
     --waiting lists the questions instead, the oldest first: answer with approve or deny.
     Example: turn-ledger list --state failed --since 7d
     """
@@ -175,20 +176,29 @@ def _say_table(rows: Answer[Listed]) -> None:
     say(f"{'id':<{longest}}  turns  heads  last        title")
     for row in rows:
         last = (times.told(row.last) or "")[:10]
-        line = f"{row.id:<{longest}}  {row.turns:>5}  {row.branches:>5}  {last:<10}  "
-        told = "  ".join([row.title or "", *(f"#{label}" for label in row.labels)]).strip()
-        say((line + one_line(told, max(10, width() - len(line)))).rstrip())
+        line = f"{row.id:<{longest}}  {row.turns:>5}  {row.heads:>5}  {last:<10}  "
+        say((line + _named(row, max(10, width() - len(line)))).rstrip())
     if rows.after is not None:
         say("and more; --limit shows them")
+
+
+def _named(row: Listed, room: int) -> str:
+    """Return a title and labels as far as there is room; of one without a title what was asked first, after `>`."""
+    labels = "  ".join(f"#{label}" for label in row.labels)
+    title = row.title or ""
+    if not title.strip() and row.preview:
+        title = "> " + one_line(row.preview, max(10, room - 2 - len(labels) - 2 * bool(labels)))
+    return one_line("  ".join([title, labels]).strip(), room)
 
 
 def _row(row: Listed) -> dict[str, Any]:
     return {
         "id": row.id,
         "title": row.title,
+        "preview": row.preview,
         "labels": row.labels,
         "turns": row.turns,
-        "heads": row.branches,
+        "heads": row.heads,
         "states": row.states,
         "models": row.models,
         "usage": row.usage,

@@ -30,7 +30,7 @@ def row(history: History, now: datetime) -> dict[str, Any]:
     return {
         "position": history.position,
         "turns": len(nodes),
-        "branches": len(history.heads()),
+        "heads": len(history.heads()),
         "states": dict(Counter(history.state(node.id, now=now) for node in nodes)),
         "models": dict(models),
         "first": min(started, default=None),
@@ -38,6 +38,7 @@ def row(history: History, now: datetime) -> dict[str, Any]:
         "usage": {kind: number for kind, number in usage.items() if number},
         "head": history.head,
         "title": title(history),
+        "preview": next((said for turn in history.order if (said := asked(history, turn))), None),
         "labels": labels(history, None),
         "unreadable": len(history.unreadable),
     }
@@ -89,6 +90,13 @@ def tokens(node: Node) -> dict[str, int]:
         return {kind: n for kind, n in usage_of(node).items() if type(n) is int and n}
     except StoreCorrupt:
         return {}
+
+
+def asked(history: History, name: str) -> str:
+    """The short text that was sent by a turn, on one line; these logs have no other."""
+    inputs = value(history.nodes[name].record.inputs)
+    texts = inputs.values() if isinstance(inputs, dict) else []
+    return " ".join(str(text) for text in texts)
 
 
 def title(history: History) -> str | None:

@@ -121,13 +121,33 @@ def test_a_row_tells_of_a_conversation(store):
 
     (row,) = ledger.catalog.of(store).conversations()
     assert (row.id, row.title, row.labels) == ("c", "Sums", ["good"])
-    assert (row.turns, row.branches, row.states) == (3, 2, {"done": 3})
+    assert (row.turns, row.heads, row.states) == (3, 2, {"done": 3})
     assert (row.models, row.usage, row.head) == (["n", "m"], {"in": 7, "out": 1}, "d")
     assert (row.first, row.last) == (
         datetime(2026, 1, 1, 12, tzinfo=UTC),
         datetime(2026, 1, 3, 12, tzinfo=UTC),
     )
     assert row.source is None
+    assert row.preview == "one"
+
+
+def test_what_was_asked_first_stands_for_a_title(store):
+    """It is the first that has words, inputs before messages, on one line."""
+    image = {"$attachment": {"sha256": "0" * 64, "media_type": "image/png", "size": 1}}
+    told = [
+        {"role": r, "parts": [{"type": "text", "content": f"{r}s"}]} for r in ("system", "user")
+    ]
+    put(store, "a", build.turn("1", inputs={"message": "  "}), build.turn("2", inputs={"m": image}))
+    put(store, "b", build.turn("1", inputs={"message": ""}, messages=told))
+    put(store, "c", build.turn("1", inputs={"q": "what\n\nis", "n": 2, "about": ["it", "all"]}))
+    put(store, "d", build.turn("1", inputs={"message": "é" * 99 + "\x1b" + "é" * 99}))
+
+    assert {row.id: row.preview for row in ledger.catalog.of(store).conversations()} == {
+        "a": None,
+        "b": "users",
+        "c": "what is 2 it all",
+        "d": "é" * 99 + "…",
+    }
 
 
 def test_filters_hold_together(store):

@@ -135,6 +135,7 @@ def test_what_is_forgotten_leaves_the_index_at_once(store, how):
     assert catalog.search("walrus") == []
     found = [(hit.conversation, hit.ordinal) for hit in catalog.search("parcel")]
     assert sorted(found) == ([("a", 2)] if how == "forget" else []) + [("b", 1)]
+    assert {row.preview for row in catalog.conversations()} == {"parcel"}
 
 
 def test_what_is_erased_while_another_reads_it_does_not_come_back(place, store, fresh, monkeypatch):

@@ -129,6 +129,7 @@ def test_what_is_forgotten_leaves_the_index_at_once(store):
     assert b"walrus" not in everything(store.folder)
     assert catalog.search("walrus") == []
     assert [hit.ordinal for hit in catalog.search("parcel", conversation="a")] == [2]
+    assert {row.preview for row in catalog.conversations()} == {"parcel"}
 
 
 def test_a_deleted_conversation_leaves_the_index_at_once(store):
@@ -442,4 +443,4 @@ def test_a_title_may_come_alone(store):
     """A conversation of no turns is listed with what it has."""
     put(store, "c", title("Only a title"))
     (row,) = fresh(store).conversations("only")
-    assert (row.turns, row.branches, row.states, row.last, row.head) == (0, 0, {}, None, None)
+    assert (row.turns, row.heads, row.states, row.last, row.head) == (0, 0, {}, None, None)

@@ -103,9 +103,9 @@ def compare(catalog: Catalog, store: Any) -> None:
     assert set(found) == set(histories)
     for name, history in histories.items():
         expected, row = oracle.row(history, build.NOW), found[name]
-        assert (row.turns, row.branches, row.states) == (
+        assert (row.turns, row.heads, row.states) == (
             expected["turns"],
-            expected["branches"],
+            expected["heads"],
             expected["states"],
         )
         assert set(row.models) == set(expected["models"])
@@ -114,7 +114,7 @@ def compare(catalog: Catalog, store: Any) -> None:
             expected["head"],
             expected["title"],
         )
-        assert row.labels == expected["labels"]
+        assert (row.labels, row.preview) == (expected["labels"], expected["preview"])
     compare_usage(catalog, histories)
     for word in WORDS:
         hits = {(hit.conversation, hit.turn) for hit in catalog.search(word, limit=1000)}

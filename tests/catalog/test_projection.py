@@ -41,7 +41,7 @@ def told(kept: SQLiteIndex) -> dict[str, Any]:
     return {
         "position": row.position,
         "turns": row.turns,
-        "branches": row.ends,
+        "heads": row.ends,
         "states": counts,
         "models": row.models,
         "first": row.first,
@@ -49,6 +49,7 @@ def told(kept: SQLiteIndex) -> dict[str, Any]:
         "usage": row.usage,
         "head": row.head,
         "title": row.title,
+        "preview": row.preview,
         "labels": row.labels,
         "unreadable": row.unreadable,
     }

@@ -39,6 +39,24 @@ def test_list_shows_titles_and_labels(cli, store):
     assert out.splitlines()[2].endswith("2      1  2026-01-02  Parcel #post")
 
 
+def test_one_without_a_title_shows_what_was_asked_first(cli, store, monkeypatch):
+    """Behind `>`, on one line, with its labels, cut to the terminal; a title takes its place."""
+    long = "How far\nis it \x1b[2J to the post office, and when does it close " + "today " * 40
+    put(store, "dora", *said("y", long, at(5)), label("post"))
+
+    (line,) = [line for line in cli("list")[1].splitlines() if line.startswith("dora")]
+    assert line.endswith("2026-01-05  > How far is it \\x1b[2J to the post offi… #post")
+    assert max(map(len, cli("list")[1].splitlines())) <= 80
+    (row,) = [row for row in json.loads(cli("list", "--json")[1]) if row["id"] == "dora"]
+    assert (row["title"], len(row["preview"])) == (None, 100)
+    assert row["preview"].startswith("How far is it \\x1b[2J to the post office")
+
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "2026-01-05  > How far…\n" in cli("list")[1]
+    ledger.open("dora", store=store).title = "Mail"
+    assert "2026-01-05  Mail" in cli("list")[1]
+
+
 @pytest.mark.parametrize(
     ("given", "ids"),
     [
