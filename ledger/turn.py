@@ -21,7 +21,7 @@ from ledger.views import steps as turn_steps
 from ledger.views.drawing import inputs_text
 from ledger.views.earlier import usage_of
 from ledger.views.nodes import Node, model_of
-from ledger.views.ratings import Rating, Value
+from ledger.views.ratings import Rating, Value, mean
 from ledger.views.text import one_line
 
 WAIT_S = 0.25
@@ -292,9 +292,13 @@ class TurnBase:
 
     @property
     def rating(self) -> Value | None:
-        """The value of the rating that was given last; None: it is not rated."""
-        given = self.ratings
-        return given[-1].value if given else None
+        """The value of the rating that was given last, whoever gave it; None: it is not rated."""
+        return next((given.value for given in reversed(self.ratings)), None)
+
+    @property
+    def mean_rating(self) -> float | None:
+        """The mean of `ratings`, True as 1: what `min_rating` and `rated` go by. None: it is not rated."""
+        return mean(self.ratings)
 
     @property
     def labels(self) -> list[str]:

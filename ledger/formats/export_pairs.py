@@ -23,9 +23,10 @@ from ledger.formats.converting import Raw
 from ledger.formats.talks import How, Talk
 from ledger.records.messages import Message
 from ledger.records.values import identity
-from ledger.views import exchange, rated
+from ledger.views import exchange
 from ledger.views.nodes import Node, mapping, payload
 from ledger.views.place import nearest_done
+from ledger.views.ratings import mean
 from ledger.views.ratings import ratings as ratings_of
 
 Spell = Callable[[list[Raw], list[Raw], list[Raw], list[Raw]], Raw]
@@ -96,7 +97,7 @@ def _asked_alike(talk: Talk) -> Iterator[list[Node]]:
 def _valued(talk: Talk, nodes: list[Node]) -> list[tuple[float, Node]]:
     """Return those of some turns of which it is known how good they are, the best first."""
     valued: list[tuple[float | None, Node]]
-    valued = [(rated.mean(ratings_of(talk.history, node.id)), node) for node in nodes]
+    valued = [(mean(ratings_of(talk.history, node.id)), node) for node in nodes]
     for key, sign in (("preferred", 1), ("rank", -1)):
         if all(value is None for value, _ in valued):
             valued = [(_told(node, key, sign), node) for node in nodes]

@@ -16,8 +16,9 @@ from typing import Any, Literal, Protocol
 from ledger.formats.converting import Loss, Raw, Read
 from ledger.records.messages import Message, text
 from ledger.records.transcripts import without_instructions
-from ledger.views import History, exchange, rated
+from ledger.views import History, exchange
 from ledger.views.nodes import Node, model_of
+from ledger.views.ratings import mean
 
 Pairs = Literal["all", "extremes"]
 """Which preference pairs: of any two answers that differ, or of the best and the worst alone."""
@@ -54,7 +55,7 @@ class How:
             return False
         if self.min_rating is None:
             return True
-        value = rated.mean(history.ratings(node.id))
+        value = mean(history.ratings(node.id))
         return value is not None and value >= self.min_rating
 
     def instructed(self, messages: list[Message]) -> list[Message]:

@@ -29,9 +29,10 @@ def check_conversation(conversation: object) -> str:
     conversation = str.__str__(conversation)
     if not _CONVERSATION.fullmatch(conversation):
         shown = conversation if len(conversation) <= 60 else conversation[:57] + "..."
-        raise ConversationIdInvalid(
-            conversation=shown, reason="is empty" if not conversation else "is not a safe name"
-        )
+        reason = "is empty"
+        if conversation:
+            reason = f"is not a safe name (as a memory's key it is {of_key(conversation)!r})"
+        raise ConversationIdInvalid(conversation=shown, reason=reason)
     return conversation
 
 

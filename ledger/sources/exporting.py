@@ -178,7 +178,7 @@ def export(
     `all` pairs of answers to the same question whose ratings differ, or `extremes`: the best and the worst.
     instructions: what the system says in each row in which none are recorded, as those are that a program gives
     its model by `current().messages(name, instructions=...)`. min_rating, labels, models: which turns rows are
-    for: whose rating, the mean of what each person said last, is at least so; that have all of these labels,
+    for: whose `mean_rating` (of what each person said last) is at least so; that have all of these labels,
     themselves or by their conversation; that one of these answered. A row ends with the last such turn of
     its branch, and has all before it; of preferences the chosen answer is one.
     Returns: the pieces, in bytes, when iterated over; it writes a file (`write`), and tells in `notes` what

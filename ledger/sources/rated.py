@@ -28,7 +28,7 @@ def rated(
 
     A row has: `conversation`, `turn`, `parent`; `group` (the conversations that share turns with this one,
     by one name: see `train_test`); `state`; `inputs` and `outputs` by name; `rating` (the mean of what each
-    person said last; True is 1) and `ratings` (`value`, `by`, `why`, `at`); `earlier` (what the turn was
+    person said last: `turn.mean_rating`) and `ratings` (`value`, `by`, `why`, `at`); `earlier` (what the turn was
     shown, as recorded, oldest first); `model`; `labels`; `program` and `version`; `helpers` (the calls of
     remembered helpers in it: `call`, `site`, `program`, `inputs`, `outputs`, `steps`, `tools`); `made_by` and `reads`.
     A merge is a row of what made it: `program` and `version` are that function's, `made_by` is as recorded, `reads`
@@ -36,7 +36,7 @@ def rated(
     other turn `made_by` is None and `reads` empty. Attachments are references. A turn that stands in several
     conversations comes from the first that rated it, by its id.
     Args: store: None: this process's memory; a folder; or a store. program: only turns of this program, by its
-    name or version. label: only turns that have it. min_rating: only turns rated at least so.
+    name or version. label: only turns that have it. min_rating: only turns whose mean rating is at least so.
     Raises: store-unsupported: the store lists no conversations; store errors.
     Each conversation is read twice if it holds a rating, else once; memory holds one, and the ids of all turns. It
     blocks while it reads; on an event loop, read it in a thread.

@@ -5,14 +5,13 @@ What counts for a turn is the mean of its ratings: of each person what they said
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ledger.records import kinds
 from ledger.views import context, exchange, steps
 from ledger.views.nodes import Node, Tree, model_of, payload, reads
-from ledger.views.ratings import Rating
+from ledger.views.ratings import Rating, mean
 from ledger.views.ratings import labels as labels_of
 from ledger.views.ratings import ratings as ratings_of
 
@@ -22,12 +21,6 @@ KEYS = (
     *("earlier", "model", "labels", "program", "version", "helpers", "made_by", "reads"),
 )
 """What a row has, in its order."""
-
-
-def mean(given: Iterable[Rating]) -> float | None:
-    """Return the mean of ratings, exact as far as a float is; None: there is none."""
-    values = [rating.value + 0 for rating in given]
-    return statistics.mean(values) if values else None
 
 
 def rows(tree: Tree, conversation: str, group: str) -> Iterator[Row]:

@@ -8,7 +8,7 @@ those of a rating or a label say nothing: others write to the same log.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -66,6 +66,15 @@ def ratings(tree: Tree, turn: str) -> list[Rating]:
             said = why if isinstance(why, str) else None
             found[by] = Rating(value, by, said, times.from_text(entry.at))
     return list(found.values())
+
+
+def mean(given: Iterable[Rating]) -> float | None:
+    """Return the mean of ratings, True as 1 and False as 0, exact as far as a float is; None: there is none."""
+    parts = [(rating.value + 0).as_integer_ratio() for rating in given]
+    if not parts:
+        return None
+    below = max(each for _, each in parts)  # They are powers of 2.
+    return sum(above * (below // each) for above, each in parts) / (below * len(parts))
 
 
 def labels(tree: Tree, turn: str | None) -> list[str]:

@@ -101,6 +101,12 @@ def test_conversation_id_is_the_text_that_was_checked() -> None:
     assert f"{checked}.jsonl" == "good.jsonl"
 
 
+def test_the_id_of_a_memorys_key_is_named() -> None:
+    """What is refused may be a memory's key; the error says under which id that is kept."""
+    with pytest.raises(ConversationIdInvalid, match="as a memory's key it is 'user_3a42'"):
+        ids.check_conversation("user:42")
+
+
 def test_refused_conversation_id_is_shortened() -> None:
     """A refusal shows no more than the start of a long id."""
     with pytest.raises(ConversationIdInvalid) as caught:

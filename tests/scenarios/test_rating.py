@@ -98,7 +98,9 @@ def test_a_turn_that_failed_can_be_rated(face, store):
         face.do(chat, "x")
     turn = ledger.open("alex", store=store).turn(1)
 
+    assert turn.mean_rating is None
     assert turn.rate(False, why="it broke").rating is False
+    assert turn.mean_rating == 0.0
 
 
 def test_forgetting_a_turn_takes_what_was_said_of_it(face, store):
