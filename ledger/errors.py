@@ -96,10 +96,8 @@ class ConversationUnknown(LedgerError):
             return f"{self.conversation!r} begins {self.meant!r} alone; this takes the whole id"
         if self.like:
             return f"{self.like} conversations in {self.where} begin with {self.conversation!r}"
-        return (
-            f"no conversation {self.conversation!r} in {self.where}; `turn-ledger list` shows "
-            "what is there, --store names another place"
-        )
+        told = f"no conversation {self.conversation!r} in {self.where}; `turn-ledger list` shows"
+        return f"{told} what is there, --store names another place"
 
 
 class SignatureChanged(LedgerError):
@@ -122,10 +120,8 @@ class SignatureChanged(LedgerError):
         accept = f"accept it with earlier_without={list(self.earlier_without)!r}, "
         leave = f"leave it out of what is shown, with context=ledger.all_turns(without={list(self.without)!r}), "
         way = accept if self.earlier_without else leave if self.without else ""
-        told = (
-            f"{self.program}: its earlier turns in this conversation have other inputs or outputs"
-        )
-        told = f"{told}: {self.differences}; {way}map names with"
+        told = f"{self.program}: its earlier turns in this conversation have other inputs"
+        told = f"{told} or outputs: {self.differences}; {way}map names with"
         return f"{told} `rename`, continue from a turn that fits, or start another conversation"
 
 
@@ -597,3 +593,8 @@ class StoreUnsupported(LedgerError):
     def message(self) -> str:
         what = {"blobs": "place for attachments (`blobs`)"}.get(self.method, f"{self.method}()")
         return f"{self.store} has no {what}; nothing was changed, use a store that has it"
+
+
+def __dir__() -> list[str]:
+    classes = [each for each in globals().values() if isinstance(each, type)]
+    return [each.__name__ for each in classes if each.__module__ == __name__]

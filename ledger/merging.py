@@ -24,6 +24,8 @@ from ledger.turns.view import Outputs
 from ledger.views import threeway
 from ledger.views.threeway import Conflict
 
+__all__ = ["Conflict", "majority", "pick", "text", "three_way"]
+
 BASE = "base"
 """The parameter of a merging program that is given the merge base."""
 
@@ -221,3 +223,7 @@ def taken(by: Callable[..., Any], inputs: Iterable[str]) -> Taken:
             f"{programs.name_of(by)} must have one parameter left for the answers, not {len(free)}"
         )
     return Taken(free[0], base)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -149,3 +149,7 @@ async def chunks(attachment: Attachment, *, size_bytes: int = 1 << 20) -> AsyncI
             yield chunk
     finally:
         stream.close()
+
+
+def __dir__() -> list[str]:
+    return __all__

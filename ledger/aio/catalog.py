@@ -14,6 +14,8 @@ from ledger.catalog.spending import By
 from ledger.turns import loops
 from ledger.turns.pool import in_pool
 
+__all__ = ["Catalog", "of"]
+
 T = TypeVar("T")
 
 
@@ -108,3 +110,7 @@ class Catalog:
 
     def __repr__(self) -> str:
         return repr(self._inner)
+
+
+def __dir__() -> list[str]:
+    return __all__

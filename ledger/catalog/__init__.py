@@ -13,3 +13,7 @@ from ledger.catalog.answers import Answer, Hit, Listed, Spent, Waiting
 from ledger.catalog.catalog import Catalog, of
 
 __all__ = ["Answer", "Catalog", "Hit", "Listed", "Spent", "Waiting", "of"]
+
+
+def __dir__() -> list[str]:
+    return __all__

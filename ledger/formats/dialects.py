@@ -35,3 +35,7 @@ def as_neutral(said: Any) -> list[Message]:
             raise
         reason = f"{error.reason}; what a provider's client gave goes with its `format`: {', '.join(DIALECTS)}"
         raise RecordInvalid(path=error.path, reason=reason) from None
+
+
+def __dir__() -> list[str]:
+    return __all__
