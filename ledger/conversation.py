@@ -257,7 +257,8 @@ class Conversation:
         Args: turn: any turn, however it ended. The rest as for `send`: an input that is given replaces the turn's (an
         edit), in its messages too; messages: another user side; None: the inputs alone.
         Raises: as `send`. TypeError: the program does not take an input of the turn; a text that is given stands
-        nowhere in the messages that the turn was sent with. turn-unknown. turn-state: it was forgotten, also meanwhile.
+        nowhere in the messages that the turn was sent with. turn-unknown. turn-state: it was forgotten, also meanwhile;
+        or its messages are instructions and a greeting, and nobody asked anything.
         """
         sending = self._maker.again(turn, args, kwargs, request_id)
         carrying.through([sending], lambda: self._answer(sending))

@@ -159,6 +159,18 @@ def test_turns_of_any_end_are_asked_again():
         ledger.open("alex", store=store).regenerate(2)
 
 
+def test_a_greeting_that_nobody_asked_for_is_not_asked_again():
+    """It is refused, and says what to do; a question of one's own takes its place."""
+    told = {"role": "system", "parts": [{"type": "text", "content": "Be kind."}]}
+    chat = ledger.open("alex", said, store=ledger.MemoryStore(), lm="a")
+    greeting = chat.record("", "Welcome!", messages=[told, *answer("Welcome!")])
+
+    with pytest.raises(errors.TurnState, match=r"nobody asked anything in it.*send a message"):
+        chat.regenerate(greeting)
+    assert len(chat.all_turns()) == 1
+    assert chat.regenerate(greeting, "Hi", messages=None).result == "a: Hi"
+
+
 def answer(text):
     """What an assistant said."""
     return [{"role": "assistant", "parts": [{"type": "text", "content": text}]}]

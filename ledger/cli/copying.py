@@ -16,6 +16,7 @@ from ledger.cli.output import (
     whole_id,
 )
 from ledger.cli.stores import named_store, opened_store, store_at
+from ledger.errors import counted
 from ledger.sources.copying import Copied, copy_conversation, place_of
 from ledger.stores.resolve import is_url
 from ledger.views.text import printable
@@ -63,6 +64,8 @@ def copy(
     else:
         for one in done:
             say(printable(_text(one), lines=True))
+        if len(done) > 1:
+            say(f"together: {counted(len(done), 'conversation')}, {_counts(done)}")
         if not names:
             say(printable(f"no conversations in {place_of(given)}"))
     if code:
@@ -70,10 +73,17 @@ def copy(
 
 
 def _text(done: Copied) -> str:
-    lines = [f"{done.conversation}: {done.added} of {done.records} records copied"]
-    lines += [f"  attachment: {sha256}" for sha256 in done.attachments]
-    lines += [f"  its bytes are in neither store: {sha256}" for sha256 in done.missing]
+    lines = [f"{done.conversation}: {_counts([done])} copied"]
+    lines += [f"  attachment {sha256}: its bytes are in neither store" for sha256 in done.missing]
     return "\n".join(lines)
+
+
+def _counts(done: list[Copied]) -> str:
+    """Return how many records were copied of those that there are, and how many attachments, if any."""
+    added, records = sum(one.added for one in done), sum(one.records for one in done)
+    put = len({sha256 for one in done for sha256 in one.attachments})
+    with_them = f" and {counted(put, 'attachment')}" if put else ""
+    return f"{added:,} of {records:,} records{with_them}"
 
 
 def folder_of(context: typer.Context) -> Path:

@@ -108,7 +108,9 @@ def log(
     if as_json:
         say_json([t.to_dict(saw=False) for t in turns])
         return
-    say("\n\n".join(turn_text(t) for t in turns))
+    begun_anew = f"begun anew; `turn-ledger tree {chat.id}` shows the turns before"
+    empty = begun_anew if not turns and chat.all_turns() else "no turns yet"
+    say("\n\n".join(turn_text(t) for t in turns) or empty)
 
 
 def _last(turn: Turn | None, count: int) -> list[Turn]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ledger.errors import TurnState
 from ledger.records import kinds
 from ledger.records.messages import Message
 from ledger.turns import forgotten
@@ -32,7 +33,8 @@ def again(
 
     Args: raised: gives a recorded value with its attachments.
     Raises: TypeError: there is no program, or it does not take an input of the turn; something is given twice; a text
-    that is given anew has no place in what the turn was sent as messages. turn-state: the turn was forgotten.
+    that is given anew has no place in what the turn was sent as messages. turn-state: the turn was forgotten, or
+    nobody asked anything in it.
     """
     program = view.program
     if program is None:
@@ -55,6 +57,9 @@ def again(
     asked = {**program.read_inputs(recorded, raised), **given}
     said = kinds.payload(node.record.messages, node.seq, f"turn {node.id}")
     if said and MESSAGES not in asked and view.takes_messages:
+        if not given and not any(message["role"] == "user" for message in said):
+            reason = "nobody asked anything in it, as in one that begins with a greeting: send a message instead"
+            raise TurnState(turn=node.id, state=node.outcome or "running", reason=reason)
         asked[MESSAGES] = _edited(program, said, recorded, given)
     return program.spread(asked)
 

@@ -90,6 +90,19 @@ def test_list_shows_the_newest_first(cli, alex):
     assert json.loads(cli("list", "--json")[1])[0]["title"] == "Fractions"
 
 
+def test_a_log_without_turns_says_so(cli, tmp_path):
+    """One that was begun anew names the command that shows what was before; one with a title alone has none yet."""
+    memory = ledger.memory(tmp_path / "store", format="openai")
+    said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    memory.append("alex", said)
+    memory.clear("alex")
+    ledger.open("new", store=tmp_path / "store").title = "New"
+
+    assert cli("log", "alex")[1] == "begun anew; `turn-ledger tree alex` shows the turns before\n"
+    assert cli("log", "new")[1] == "no turns yet\n"
+    assert cli("log", "alex", "--json")[1] == "[]\n"
+
+
 def test_log_and_show_print_turns_in_full(cli, alex):
     """log prints a branch, show one turn with its facts."""
     _, out, _ = cli("log", "alex", "--last", "1")

@@ -63,3 +63,22 @@ def test_a_store_that_is_not_there_cannot_be_copied(cli, tmp_path):
     os.makedirs(f"{there}/conversations", mode=0o700)
     assert cli("copy", there, other, "--all") == (0, f"no conversations in {there}\n", "")
     assert cli("copy", there, other, "--all", "--json") == (0, "[]\n", "")
+
+
+def test_what_was_copied_is_counted(cli, tmp_path):
+    """Attachments are counted with their conversation, and all together at the end; each once."""
+    note = tmp_path / "note.txt"
+    note.write_text("to keep")
+    for id in ("alex", "bea"):
+        assert cli("add", id, "see", "seen", "--attach", str(note))[0] == 0
+
+    code, told, _ = cli("copy", str(tmp_path / "store"), str(tmp_path / "other"), "--all")
+
+    assert (code, told.splitlines()) == (
+        0,
+        [
+            "alex: 3 of 3 records and 1 attachment copied",
+            "bea: 3 of 3 records copied",
+            "together: 2 conversations, 6 of 6 records and 1 attachment",
+        ],
+    )

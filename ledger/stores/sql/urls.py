@@ -51,7 +51,8 @@ def _check_text(named: str) -> None:
 def _check_parts(url: URL) -> None:
     backend = url.get_backend_name()
     if backend not in _DRIVERS:
-        raise ValueError(f"no store knows databases of the kind {backend!r}")
+        known = " and ".join(_DRIVERS)
+        raise ValueError(f"no store knows databases of the kind {backend!r}; known are {known}")
     if url.drivername.partition("+")[2] not in ("", _DRIVERS[backend]):
         raise _other_driver(*url.drivername.split("+", 1))
     if url.port is not None and not 0 < url.port < 65536:

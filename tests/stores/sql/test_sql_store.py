@@ -478,7 +478,7 @@ def test_no_secret_is_said(tmp_path):
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("mysql+nothing://me:pa55@host/x", "no store knows"),
+        ("mysql+nothing://me:pa55@host/x", "known are postgresql and sqlite"),
         ("sqlite://", "MemoryStore"),
         ("sqlite:///:memory:", "MemoryStore"),
         ("postgresql+psycopg2://me:pa55@host/x", "psycopg"),
