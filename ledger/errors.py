@@ -74,10 +74,8 @@ class ConversationIdInvalid(LedgerError):
     reason: str
 
     def message(self) -> str:
-        return (
-            f"conversation id {self.conversation!r} {self.reason}; use 1 to 200 letters, digits, "
-            "'.', '_' or '-', starting with a letter or digit"
-        )
+        told = f"conversation id {self.conversation!r} {self.reason}; use 1 to 200 letters"
+        return f"{told}, digits, '.', '_' or '-', starting with a letter or digit"
 
 
 class ConversationUnknown(LedgerError):
@@ -577,9 +575,8 @@ class StoreCorrupt(LedgerError):
     def message(self) -> str:
         if not self.seq:
             return f"{self.where}: {self.reason}; put it back from a backup"
-        return (
-            f"{self.where}, record {self.seq}: {self.reason}; run `turn-ledger verify` to see all"
-        )
+        told = f"{self.where}, record {self.seq}: {self.reason}"
+        return f"{told}; run `turn-ledger verify` to see all"
 
 
 class StoreUnsupported(LedgerError):

@@ -81,9 +81,8 @@ class FolderStore(Marked):
 
     A folder that is not there is made by the first append (or attachment), not before; a folder that
     may only be read is read, and nothing is made in it.
-    Args: lock_timeout_s: how long an append waits for others before store-busy. strict: reading
-    refuses a damaged line (store-corrupt) in place of handing out `unreadable`. calls: the file calls
-    whose failure matters; tests pass some that fail.
+    Args: lock_timeout_s: how long an append waits for others before store-busy. strict: reading refuses a
+    damaged line (store-corrupt) in place of handing out `unreadable`. calls: what tests pass for the file calls.
     Not promised: that a record that is read is durable before its writer's append returned.
     """
 
