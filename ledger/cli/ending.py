@@ -73,7 +73,9 @@ def fail(error: LedgerError, *, as_json: bool = False, of: str = "") -> int:
     Args: of: the conversation that it is of, one of several.
     """
     message = _message(error)
-    tell(message if of in message else f"{of}: {message}", error.code, as_json=as_json)
+    if of and f"conversation {of}" not in message and repr(of) not in message:
+        message = f"{of}: {message}"
+    tell(message, error.code, as_json=as_json)
     if error.code in EXIT_CODES:
         return EXIT_CODES[error.code]
     return 5 if error.code.startswith("store-") else 4

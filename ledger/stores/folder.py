@@ -535,7 +535,7 @@ class FolderStore(Marked):
 
     def exists(self) -> bool:
         """Say whether there is a store in its folder: whether anything was ever written there."""
-        return self._home.is_there()
+        return self._home.is_there() or os.path.isdir(os.path.join(self.folder, "attachments"))
 
     def is_here(self) -> bool:
         """Say whether its folder was not removed or replaced since this store worked in it."""
