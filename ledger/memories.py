@@ -16,7 +16,7 @@ from ledger.bells import OwnLock
 from ledger.conversation import WAIT_S, Conversation
 from ledger.errors import StoreUnsupported
 from ledger.formats import dialects, replies
-from ledger.formats.handed import exact_copy, parts
+from ledger.formats.handed import exact_copy, neutral, parts
 from ledger.formats.usage import taken
 from ledger.opening import open
 from ledger.records import ids, kinds
@@ -97,7 +97,8 @@ class Memory:
         """Return the list that was saved last; None: there is none, or it was cleared since.
 
         What others recorded since in the same conversation is in it, and all turns, whatever `context` says.
-        What its form cannot say is left out, with a `LossWarning`. Raises: store errors.
+        What its form cannot say is left out, and a call without a result is given one that says so, with a
+        `LossWarning`; `save` takes it out again. Raises: store errors.
         """
         if not id:
             return None
@@ -118,6 +119,21 @@ class Memory:
         if id:
             how: dict[str, Any] = {"keep": True, "model": model, "usage": usage}
             self._sync(id, Wish(messages, self._dialect, "branch", **how))
+
+    def pop(self, id: str | None) -> Any:
+        """Take the last message, or item, off the list, and return it as `get` gave it; None: there is none.
+
+        A result that `get` put in for a call that has none is no message: the call goes. Nothing is deleted: the
+        list as it was is a branch. Raises: store errors.
+        """
+        items = self.get(id) or []
+        while items and not neutral(items[-1:], self._dialect):
+            items.pop()
+        if not items:
+            return None
+        last = items.pop()
+        self.save(id, items)
+        return last
 
     # -- turn by turn
 

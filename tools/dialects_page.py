@@ -187,7 +187,8 @@ such calls in one reply, to the first that has none yet. What is amiss is mended
 - a call without a result gets one that says `No result was recorded.`;
 - a result without a call is left out.
 
-`from_provider` mends nothing: what it returns is a record of what was there.
+`from_provider` takes out again what `to_provider` put in, also where the real result stands beside it by now: a result
+that says just this is nobody's. Else it mends nothing: what it returns is a record of what was there.
 
 An id that a provider does not take is respelled: its own letters, and a hash of the id. The same id always becomes
 the same, for the call and for its result. An id that is used again for another call, where that is not taken, gets

@@ -62,6 +62,10 @@ class Memory:
             save = self._inner.save
             await self._do(id, lambda: save(id, messages, model=model, usage=usage))
 
+    async def pop(self, id: str | None) -> Any:
+        """Take the last message, or item, off the list, and return it. As the blocking one."""
+        return await self._do(id, lambda: self._inner.pop(id)) if id else None
+
     async def load(self, id: str | None, *, context: Rule | Chooser | None = None) -> list[Any]:
         """Return the messages of a conversation that `context` shows; none of one that is new, or was cleared."""
         load = partial(self._inner.load, id, context=context)

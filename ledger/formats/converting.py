@@ -6,6 +6,8 @@ Three ideas carry all dialects:
     provider goes back as it was, and nothing of it goes to another.
 (2) An object that has no neutral form is kept whole as a part `<dialect>:<its type>`.
 (3) What a dialect cannot say is a `Loss`, with its place in what was given: never silent.
+(4) What is put in on the way out, because a provider asks for it (`MISSING`), is taken out on the way in
+    (`taken`): a list that was handed out and comes back says what was said, and no more.
 
 Must stay in step: docs/reference/dialects.md.
 """
@@ -21,6 +23,10 @@ from ledger.errors import ImportInvalid, MessagesLossy, RecordInvalid
 from ledger.records import messages as neutral
 from ledger.records import values
 from ledger.records.messages import Message
+
+MISSING = "No result was recorded."
+"""What stands for the result of a call that has none. A result that says just this is the same as none: either
+way this is what its call is told with."""
 
 Raw = dict[str, Any]
 Part = dict[str, Any]
@@ -306,7 +312,28 @@ def text_of(raw: Raw, key: str, path: str) -> str:
 
 
 def taken(messages: Iterable[Message]) -> list[Message]:
-    """Return messages that may be recorded. Raises: record-invalid: they hold what JSON does not."""
+    """Return messages that may be recorded, without results that were put in (`MISSING`).
+
+    Raises: record-invalid: they hold what JSON does not.
+    """
     out = neutral.check(list(messages))
     values.check(out, "messages")
-    return out
+    return [said for message in out if (said := _without_missing(message)) is not None]
+
+
+def _without_missing(message: Message) -> Message | None:
+    """Return a message without the results that were put in; None: nothing else is in it."""
+    if message["role"] != "tool":
+        return message
+    results = _by_response([Placed("", part) for part in message["parts"]])
+    kept = [placed.part for result in results if not _is_missing(result) for placed in result]
+    return {**message, "parts": kept} if kept else None
+
+
+def _is_missing(result: list[Placed]) -> bool:
+    """Say whether a result, with what belongs to it, was put in, however it came to be spelled."""
+    first, *beside = (placed.part for placed in result)
+    if first["type"] != "tool_call_response":
+        return False
+    said = [] if first["response"] is None else [first["response"]]
+    return [*said, *(part.get("content") for part in beside)] == [MISSING]

@@ -15,7 +15,7 @@ from typing import Any
 
 from ledger.errors import RecordInvalid
 from ledger.formats import dialects
-from ledger.formats.converting import Dialect, taken
+from ledger.formats.converting import MISSING, Dialect, taken
 from ledger.records import transcripts
 from ledger.records.messages import Message
 from ledger.records.values import DEPTH_LIMIT
@@ -91,10 +91,12 @@ def ends_of(
 ) -> list[int | None]:
     """Return where in a list each turn ends: where there is an item for each message, or nothing is left over.
 
-    A dialect either joins items into one message or makes several of one, so as many are one each.
+    A dialect either joins items into one message or makes several of one, so as many are one each; unless some
+    were taken out (`MISSING`).
     """
     sizes = [len(turn) for turn in pieces.turns]
-    if begin + sum(sizes) + len(pieces.left) == len(body):
+    alike = begin + sum(sizes) + len(pieces.left) == len(body)
+    if alike and MISSING not in str(body[begin:]):
         ends: list[int | None] = []
         for size in sizes:
             begin += size

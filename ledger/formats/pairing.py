@@ -4,7 +4,8 @@ Providers want the results of a reply's calls right behind it, each call answere
 belongs to the latest reply before it that called under its id; of such calls in one reply, to the
 first that has none yet. What stands otherwise is mended, and each mending is a loss that is told: a
 result that stands elsewhere is moved to its call, a call without a result is given one that says so,
-a result without a call is left out.
+a result without a call is left out. They go right behind the message that calls, since what the assistant
+says in messages after that it said later; or to the other results of its reply, where these have to come first.
 """
 
 from __future__ import annotations
@@ -15,12 +16,9 @@ import unicodedata
 from collections import Counter, deque
 from dataclasses import replace
 
+from ledger.formats.converting import MISSING, Line, Losses, Placed
 from ledger.formats.converting import Ids as Ids
-from ledger.formats.converting import Line, Losses, Placed
 from ledger.records.canonical import canonical
-
-MISSING = "No result was recorded."
-"""What stands for the result of a call that has none."""
 
 _Call = tuple[int, int]
 """Which line, which part of it."""
@@ -33,6 +31,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 def paired(given: list[Line], ids: Ids, losses: Losses) -> list[Line]:
     """Return the lines with every result right behind its call, under ids that are taken."""
     answers, ends, spelled = _answers(given), _ends(given), _spelled(given, ids)
+    behind = _behind(given, answers, ends)
     put: list[tuple[_Key, Line]] = [
         ((at, 0, 0), _with_calls(line, at, spelled))
         for at, line in enumerate(given)
@@ -42,10 +41,10 @@ def paired(given: list[Line], ids: Ids, losses: Losses) -> list[Line]:
         call, answer = given[at].parts[k], answers.get((at, k))
         if answer is None:
             losses.of(call, "the call has no result; one that says so is put in")
-            put.append(((ends[at], 2, len(put)), _missing(call, id)))
+            put.append(((behind[at], 2, len(put)), _missing(call, id)))
         elif answer > ends[at]:
             losses.add(given[answer].parts[0].path, "the result is moved to its call")
-            put.append(((ends[at], 1, answer), _with_id(given[answer], id)))
+            put.append(((behind[at], 1, answer), _with_id(given[answer], id)))
         else:
             put.append(((answer, 0, 0), _with_id(given[answer], id)))
     for at in sorted({at for at, line in enumerate(given) if line.response} - {*answers.values()}):
@@ -135,6 +134,17 @@ def _ends(given: list[Line]) -> dict[int, int]:
             end = end if following in ("assistant", "tool") else at
             ends[at] = end
     return ends
+
+
+def _behind(given: list[Line], answers: dict[_Call, int], ends: dict[int, int]) -> dict[int, int]:
+    """Return for each line of an assistant the one behind which a result of its calls may be put: itself, but where
+    the end of its round has the result of a call that it, or a line before it in the round, makes."""
+    behind: dict[int, int] = {}
+    for at in sorted(ends):
+        waits = any(at < answers.get((at, k), -1) <= ends[at] for k, _ in _calls(given[at]))
+        begun = behind.get(at - 1) == ends[at]
+        behind[at] = ends[at] if waits or begun else at
+    return behind
 
 
 def _spelled(given: list[Line], ids: Ids) -> dict[_Call, str]:

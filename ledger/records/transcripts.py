@@ -4,8 +4,8 @@
 (2) A turn begins with a user's side (user, and system or developer between turns) and goes up to the next
     user's side behind a message of the assistant or a tool.
 (3) A call and its result are in one turn: where a result comes late, what stands between belongs to it.
-(4) What follows closes a turn. The last one is whole when it ends with the assistant's words and each of
-    its calls has a result; else it is left over.
+(4) What follows closes a turn, and a message of the assistant the calls of the messages before it. The last
+    turn is whole when it ends with such a message, whose own calls have their results; else it is left over.
 
 Two turns say the same when the same parts follow each other, each by the same role and name. How parts are
 grouped into messages, what one provider alone understands (`only`), why a reply ended, and how the ids of
@@ -76,14 +76,7 @@ def is_whole(turn: list[Message]) -> bool:
     """Say whether a turn that nothing follows has its answer."""
     if not turn or turn[-1]["role"] != "assistant":
         return False
-    calls: dict[str, int] = {}
-    for message in turn:
-        for part in message["parts"]:
-            if part["type"] == "tool_call":
-                calls[part["id"]] = calls.get(part["id"], 0) + 1
-            elif part["type"] == "tool_call_response" and calls.get(part["id"]):
-                calls[part["id"]] -= 1
-    return not any(calls.values())
+    return all(part["type"] != "tool_call" for part in turn[-1]["parts"])
 
 
 def begins_turn(messages: list[Message]) -> bool:
