@@ -202,8 +202,9 @@ class TurnBase:
         """The tool calls recorded of it, helpers' and those within other tools' too, in the order in which they began.
 
         Each: `key` (its place in the tree of calls), `name`, `input`, `effects`, and what came of it: `state`
-        (`started`: it may have run; `done`; `given`: a person said its output; `rerun`: to be made again), `output`,
-        `error` (what its call raised: `type`, `module`, `message`), `attempt`. Attachments are references.
+        (`started`: it may have run; `done`; `failed`: its call raised; `given`: a person said its output; `rerun`: to
+        be made again), `output`, `error` (of one that failed: `type`, `module`, `message`), `attempt`. Attachments are
+        references.
         """
         return [
             {
@@ -211,7 +212,7 @@ class TurnBase:
                 "name": call.name,
                 "input": call.input,
                 "effects": call.effects,
-                "state": call.state,
+                "state": call.state if call.error is None else "failed",
                 "output": call.output,
                 "error": call.error,
                 "attempt": call.attempt,
@@ -535,8 +536,8 @@ class Turn(TurnBase):
         """Say yes to a question it waits for: the tool call may run, exactly as it was asked about.
 
         From any process. When nothing else is open the turn can go on (`resume`), anywhere.
-        Args: question: one of `waiting`, its key, id, number or path; None: the only one that is open now, which
-        may be another than was seen. by: who answers.
+        Args: question: one of `waiting`, its key, id, number or path, or the tool's name; None: the only one that is
+        open now, which may be another than was seen. by: who answers.
         Returns: the turn. Raises: question-unknown: it was answered, is none of them, or its name also fits
         one that was answered before. turn-state: the turn does not wait.
         """

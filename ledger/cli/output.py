@@ -297,14 +297,15 @@ def handle(step: Mapping[str, Any], among: Iterable[Mapping[str, Any]]) -> str:
 
 
 def handles(step: Mapping[str, Any]) -> list[str]:
-    """Return what names a question or tool call: its own id, its number, its path, its place.
+    """Return what names a question or tool call: its own id, its number, its path, the tool's name, its place.
 
     An id that a shell would read otherwise is left out: `#1` would be a comment.
     """
     id, number = str(step.get("id") or ""), str(step.get("invocation"))
     own = [id] if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*", id) else []
     path = [str(step["path"])] if step.get("path") else []
-    return [*own, number, *path, f"{step.get('site')}:{number}"]
+    name = [str(step["name"])] if step.get("name") else []
+    return [*own, number, *path, *name, f"{step.get('site')}:{number}"]
 
 
 def _compact(value: Any) -> str:

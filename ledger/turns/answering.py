@@ -28,7 +28,7 @@ def answer(
             raise TypeError(f"{name} is text, not {type(value).__name__}")
     if isinstance(question, bool) or not isinstance(question, str | int | Mapping | None):
         raise TypeError(
-            f"a question is one of turn.waiting, or its id, number or path, not {question!r}; "
+            f"a question is one of turn.waiting, or its key, id, number, path or name, not {question!r}; "
             "approve() says yes, deny() says no"
         )
 

@@ -166,7 +166,8 @@ def answer(
 ) -> list[NewRecord]:
     """Answer an open question of a waiting turn: exactly the call that was asked about.
 
-    Args: question: as the turn's record has it; its key, id, number or path; None: the only one that is open.
+    Args: question: as the turn's record has it; its key, id, number, path or tool's name; None: the only one that
+    is open.
     Raises: question-unknown: it was answered, or is none of them. turn-state: the turn does not wait.
     """
     node = history.node(turn)
@@ -190,11 +191,11 @@ def _asked(node: Node, question: Any) -> Mapping[str, Any]:
     before = [asked for asked in answered if _is_meant(asked, question)]
     if len(fits) == 1 and (not before or question is None):
         return fits[0]
-    keys = ", ".join(asked["key"] for asked in still_open)
+    keys = ", ".join(f"{asked['key']} ({asked.get('name')})" for asked in still_open)
     if not fits:
-        reason = (
-            "that question was answered already" if before else "the answer names no open question"
-        )
+        known = f"; open by key: {keys}" if keys else ""
+        none = f"the answer names no open question{known}"
+        reason = "that question was answered already" if before else none
     elif before:
         # Whoever names one may have seen the other: a yes is to exactly one call.
         reason = f"the answer also names a question that was answered before; open by key: {keys}"
@@ -204,11 +205,11 @@ def _asked(node: Node, question: Any) -> Mapping[str, Any]:
 
 
 def _is_meant(asked: Mapping[str, Any], question: Any) -> bool:
-    """Say whether a question is meant: by what its record holds, its key, id, number or path; by None any is."""
+    """Say whether a question is meant: by what its record holds, its key, id, number, path or name; by None any is."""
     if question is None:
         return True
     if isinstance(question, Mapping):
         return asked == {"key": asked["key"], **question}
     number = asked.get("invocation")
-    names = (asked["key"], str(number), asked.get("id"), asked.get("path"))
+    names = (asked["key"], str(number), *map(asked.get, ("id", "path", "name")))
     return question == number if type(question) is int else question in names

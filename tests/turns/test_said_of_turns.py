@@ -1,5 +1,7 @@
 """What is said of turns that wait, are interrupted or were abandoned: usage, states, and what to do next."""
 
+import asyncio
+import contextlib
 import os
 import signal
 
@@ -124,6 +126,49 @@ def test_an_answer_to_a_turn_whose_process_was_killed(tmp_path):
             answer()
 
 
+async def asks_at_once(message: str) -> str:
+    """Ask about three tools at once, two of one name."""
+    tool = ledger.current().tool
+    found = [tool("pay", {"n": n}, lambda: "paid", effects="changes") for n in (1, 2)]
+    found.append(tool("mail", {}, lambda: "sent", effects="changes"))
+    return " ".join(await asyncio.gather(*found))
+
+
+def test_a_tools_name_is_an_answer_where_it_names_one():
+    """A question is answered by its tool's name; where several are open under it, the refusal says which."""
+    turn = waiting(ledger.MemoryStore(), asks_at_once)
+    keys = [question["key"] for question in turn.waiting if question["name"] == "pay"]
+
+    for name in ("pay", "post"):
+        with pytest.raises(errors.QuestionUnknown) as caught:
+            turn.approve(name)
+        assert all(f"{key} (pay)" in str(caught.value) for key in keys)
+    turn.approve("mail")
+
+    assert [question["name"] for question in turn.waiting] == ["pay", "pay"]
+    for key in keys:
+        turn.approve(key)
+    assert turn.resume() == "paid paid sent"
+
+
+def raises(message: str) -> str:
+    """Try tools that raise: one that changes things, one that reads."""
+    tool = ledger.current().tool
+    for effects in ("changes", "reads"):
+        with contextlib.suppress(ValueError):
+            tool(effects, {}, lambda: int("x"), effects=effects)
+    return tool("last", {}, lambda: "told", effects="changes")
+
+
+def test_a_call_that_raised_failed():
+    """What a tool's call raised is its outcome in `steps`, whatever became of the turn."""
+    turn = ledger.open("c", raises, store=ledger.MemoryStore()).send("x")
+
+    states = [(step["state"], step["error"] is not None) for step in turn.steps]
+    assert states == [("failed", True), ("failed", True), ("done", False)]
+    assert [step["state"] for step in turn.to_dict()["steps"]] == ["failed", "failed", "done"]
+
+
 def asks_in_turn(message: str) -> str:
     """Ask twice about the same tool, one after the other, each in a helper of its own."""
     return refunder(1) + refunder(2)
@@ -146,7 +191,8 @@ def test_a_name_that_was_another_questions_is_no_answer():
 
     (second,) = turn.waiting
     assert (second["id"], second["path"]) == (first["id"], first["path"])
-    for name in (first["id"], first["path"], first["invocation"], str(first["invocation"])):
+    number = first["invocation"]
+    for name in (first["id"], first["path"], first["name"], number, str(number)):
         with pytest.raises(
             errors.QuestionUnknown, match="answered before; open by key: asks_in_turn#1/"
         ):
