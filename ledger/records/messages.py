@@ -183,15 +183,27 @@ def blob(reference: dict[str, Any]) -> dict[str, Any]:
     return {"type": "blob", "modality": modality, "mime_type": mime_type, "content": reference}
 
 
+EMPTY: tuple[Any, ...] = (None, "", [], {})
+"""Values of an input that say nothing."""
+
+
 def from_inputs(inputs: dict[str, Any]) -> list[Message]:
-    """Return the user side of a turn that recorded none: its input, or its inputs by name, in order."""
+    """Return the user side of a turn that recorded none: its inputs in order.
+
+    (1) What is empty (null, "", [], {}) is left out, unless all are: then the first stands. (2) Where several have
+    a text, each input begins with its name. (3) Else the text stands alone, and what is attachments only begins with
+    its name where there are several such.
+    """
     if not inputs:
         return []
-    if len(inputs) == 1:
-        return [{"role": "user", "parts": _parts(next(iter(inputs.values())))}]
-    given = {name: value for name, value in inputs.items() if value is not None} or inputs
-    parts = [part for name, value in given.items() for part in _labelled(name, _parts(value))]
-    return [{"role": "user", "parts": parts}]
+    given = {name: _parts(value) for name, value in inputs.items() if value not in EMPTY}
+    given = given or {"": _parts(next(iter(inputs.values())))}
+    read = {name for name, parts in given.items() if any(part["type"] == "text" for part in parts)}
+    named = set(given) if len(read) > 1 else set(given) - read
+    if len(named) > 1:
+        labelled = (_labelled(n, said) if n in named else said for n, said in given.items())
+        return [{"role": "user", "parts": [part for said in labelled for part in said]}]
+    return [{"role": "user", "parts": [part for said in given.values() for part in said]}]
 
 
 def from_result(result: Any) -> list[Message]:

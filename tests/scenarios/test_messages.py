@@ -787,7 +787,7 @@ def test_lists_of_text_are_texts_and_nothing_is_not_said():
     assert [p["content"] for p in chat.messages()[0]["parts"]] == ["and", "now?"]
     chat = ledger.open("d", optional, store=ledger.MemoryStore())
     chat("hi")
-    assert [p["content"] for p in chat.messages()[0]["parts"]] == ["message: hi"]
+    assert [p["content"] for p in chat.messages()[0]["parts"]] == ["hi"]
 
 
 @pytest.mark.parametrize("format", ["openai", "openai-responses"])

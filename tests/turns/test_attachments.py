@@ -446,6 +446,48 @@ def test_messages_of_several_inputs_name_them():
     messages.check([message, *messages.from_result([ONE.reference, "there"])])
 
 
+GIVEN: list[tuple[dict[str, Any], list[str]]] = [
+    ({"message": "hi", "files": []}, ["hi"]),
+    ({"message": "hi", "files": None, "more": {}, "note": ""}, ["hi"]),
+    ({"files": [ONE, ONE], "message": "hi"}, ["image", "image", "hi"]),
+    ({"message": ["see", ONE], "files": []}, ["see", "image"]),
+    ({"message": "", "files": [ONE]}, ["image"]),
+    ({"message": "", "files": []}, [""]),
+    ({"message": None, "files": []}, ["null"]),
+    (
+        {"message": "which?", "old": ONE, "new": [ONE, ONE]},
+        ["which?", "old:", "image", "new:", "image", "image"],
+    ),
+    ({"old": ONE, "new": ONE}, ["old:", "image", "new:", "image"]),
+    (
+        {"message": "hi", "files": [ONE], "verbose": False},
+        ["message: hi", "files:", "image", "verbose: false"],
+    ),
+    ({"a": 0, "b": "x", "c": []}, ["a: 0", "b: x"]),
+]
+
+
+@pytest.mark.parametrize("inputs, told", GIVEN, ids=[str(i) for i in range(len(GIVEN))])
+def test_a_text_alone_stands_without_its_name(inputs, told):
+    """What is empty is not said, and names are said where there is something to tell apart."""
+    plain, _ = written(Any, inputs)
+
+    (message,) = messages.from_inputs(plain)
+
+    assert [part.get("modality") or part["content"] for part in message["parts"]] == told
+    messages.check([message])
+
+
+def test_a_list_that_was_handed_out_is_known_again():
+    """What is told of several inputs is read as that turn's when it comes back."""
+    chat = ledger.open("c", store=ledger.MemoryStore())
+    chat.record({"message": "hi", "files": [ONE]}, "there")
+    chat.record({"message": "", "files": [ONE]}, "where?")
+    for format in ("openai", "anthropic", None):
+        listed = chat.messages(format)
+        assert chat.sync(listed, format=format).turns == []
+
+
 def test_putting_the_same_bytes_again_writes_nothing(tmp_path):
     """One place for attachments writes the same bytes once, and again when somebody touched the file."""
     blobs = FolderBlobs(str(tmp_path))
