@@ -138,8 +138,8 @@ def test_every_verb_takes_it_out(format):
         ledger.current().note(messages=told(format, [C, A]), format=format)
         return "done"
 
-    turn = ledger.open("x", agent, store=ledger.MemoryStore()).send("pay 5")
-    assert responses(p for m in turn.messages for p in m["parts"]) == []
+    noted = ledger.open("x", agent, store=ledger.MemoryStore()).send("pay 5").messages
+    assert responses(p for m in noted for p in m["parts"]) == []
 
 
 def test_a_tool_that_says_just_this_is_told_so():

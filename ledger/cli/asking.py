@@ -30,8 +30,8 @@ QuestionName = Annotated[
     str | None,
     typer.Argument(
         metavar="[QUESTION]",
-        help="What is answered: its number, id or path, or the tool's name; default: the only question that is open now, "
-        "which may be another than was seen.",
+        help="What is answered: its number, id or path, or the tool's name; default: the only question that is open "
+        "now, which may be another than was seen.",
         show_default=False,
     ),
 ]
