@@ -41,28 +41,19 @@ U2, A2 = said("user", "hello?"), said("assistant", "hi")
 
 
 def items(format, *messages):
-    """The items of a form that say messages, each result behind its call or alone."""
-    calls = [
-        said("assistant", call(p["id"]))
-        for m in messages
-        for p in m["parts"]
-        if p["type"] == "tool_call_response"
-    ]
-    lead = [c for c in calls if c not in messages]
-    every = told(format, [*lead, *messages])
-    return every[len(told(format, lead)) - len(lead) :] if lead else every
+    """The items of a form that say messages; a result among them is that of the call `C`."""
+    return told(format, [C, *messages])[1:] if R in messages else told(format, messages)
 
 
 def told(format, messages):
-    content = dialects.named(format).to_provider(messages).content
+    """Messages as a memory of a form hands them out."""
+    content = dialects.named(format).to_provider(list(messages)).content
     return content["messages"] if isinstance(content, dict) else content
 
 
 def heard(memory, id):
-    """What the turns of a conversation say, and what is left behind them."""
-    return [
-        part for turn in memory.conversation(id).turns for m in turn.messages for part in m["parts"]
-    ]
+    """The parts that the turns of a conversation say."""
+    return [p for turn in memory.conversation(id).turns for m in turn.messages for p in m["parts"]]
 
 
 def responses(parts):
@@ -195,10 +186,10 @@ def made(kinds, begun):
 @settings(max_examples=15, deadline=None)
 @given(lists=st.lists(st.lists(SAID, max_size=5), max_size=3))
 def test_any_list_that_was_handed_out_is_known(format, lists):
-    """However a list goes on: saving what is got records nothing, here or in a new process; and every result that
-    is recorded was somebody's."""
+    """However a list goes on: saving what is got records nothing, here or in a new process; every result that is
+    recorded was somebody's; and taking back one item after the other comes to an end."""
     store = ledger.MemoryStore()
-    memory = ledger.memory(store, format=format)
+    memory, now = ledger.memory(store, format=format), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for begun, kinds in enumerate(lists):
@@ -210,3 +201,6 @@ def test_any_list_that_was_handed_out_is_known(format, lists):
                 each.save("u", copy.deepcopy(now))
                 assert (each.get("u") or []) == now
             assert len(store.read("u")) == count
+        for _ in now:
+            memory.pop("u")
+        assert memory.get("u") is None

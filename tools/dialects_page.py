@@ -184,7 +184,7 @@ behind the reply that called. A result belongs to the latest reply before it tha
 such calls in one reply, to the first that has none yet. What is amiss is mended, and each mending is a loss:
 
 - a result that stands elsewhere is moved to its call;
-- a call without a result gets one that says `No result was recorded.`;
+- a call without a result gets one that says `No result was recorded.`, before later messages of the assistant;
 - a result without a call is left out.
 
 `from_provider` takes out again what `to_provider` put in, also where the real result stands beside it by now: a result

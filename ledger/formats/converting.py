@@ -326,11 +326,11 @@ def _without_missing(message: Message) -> Message | None:
     if message["role"] != "tool":
         return message
     results = _by_response([Placed("", part) for part in message["parts"]])
-    kept = [placed.part for result in results if not _is_missing(result) for placed in result]
+    kept = [placed.part for result in results if not is_missing(result) for placed in result]
     return {**message, "parts": kept} if kept else None
 
 
-def _is_missing(result: list[Placed]) -> bool:
+def is_missing(result: list[Placed]) -> bool:
     """Say whether a result, with what belongs to it, was put in, however it came to be spelled."""
     first, *beside = (placed.part for placed in result)
     if first["type"] != "tool_call_response":

@@ -16,7 +16,7 @@ import unicodedata
 from collections import Counter, deque
 from dataclasses import replace
 
-from ledger.formats.converting import MISSING, Line, Losses, Placed
+from ledger.formats.converting import MISSING, Line, Losses, Placed, is_missing
 from ledger.formats.converting import Ids as Ids
 from ledger.records.canonical import canonical
 
@@ -103,9 +103,11 @@ def speaker(line: Line, losses: Losses) -> str | None:
 def _answers(given: list[Line]) -> dict[_Call, int]:
     """Return for each call at which line its result stands.
 
-    A reply that calls under an id again closes that id's earlier calls: what follows answers the new.
+    A reply that calls under an id again closes that id's earlier calls: what follows answers the new. A result that
+    was put in, and recorded as if a tool had said it, makes way for a later one.
     """
     waiting: dict[str, tuple[int, deque[_Call]]] = {}
+    put_in: dict[str, _Call] = {}
     answers = {}
     begun = 0
     for at, line in enumerate(given):
@@ -114,11 +116,18 @@ def _answers(given: list[Line]) -> dict[_Call, int]:
         for k, placed in _calls(line):
             if waiting.get(placed.part["id"], (None,))[0] != begun:
                 waiting[placed.part["id"]] = begun, deque()
+                put_in.pop(placed.part["id"], None)
             waiting[placed.part["id"]][1].append((at, k))
         if line.response is not None:
-            _, calls = waiting.get(line.response.part["id"], (begun, deque[_Call]()))
+            id = line.response.part["id"]
+            _, calls = waiting.get(id, (begun, deque[_Call]()))
             if calls:
-                answers[calls.popleft()] = at
+                call = calls.popleft()
+                answers[call] = at
+                if is_missing(line.parts):
+                    put_in[id] = call
+            elif id in put_in:
+                answers[put_in.pop(id)] = at
     return answers
 
 

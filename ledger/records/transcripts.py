@@ -4,8 +4,8 @@
 (2) A turn begins with a user's side (user, and system or developer between turns) and goes up to the next
     user's side behind a message of the assistant or a tool.
 (3) A call and its result are in one turn: where a result comes late, what stands between belongs to it.
-(4) What follows closes a turn, and a message of the assistant the calls of the messages before it. The last
-    turn is whole when it ends with such a message, whose own calls have their results; else it is left over.
+(4) What follows closes a turn. The last one is whole when it ends with a message of the assistant that calls
+    nothing, whether or not the calls before it have results; else it is left over.
 
 Two turns say the same when the same parts follow each other, each by the same role and name. How parts are
 grouped into messages, what one provider alone understands (`only`), why a reply ended, and how the ids of

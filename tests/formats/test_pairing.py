@@ -86,6 +86,20 @@ def test_each_call_has_the_result_that_is_its_own(messages, rule):
     assert sum("no call" in reason for reason in told) == len(results) - len(known)
 
 
+def test_what_was_put_in_makes_way():
+    """A stand-in that was recorded as a tool's word, before the real result, is not what is sent."""
+    call = {"type": "tool_call", "id": "a", "name": "f", "arguments": "0"}
+    results = [{"type": "tool_call_response", "id": "a", "response": r} for r in (MISSING, "real")]
+    said = [{"role": "assistant", "parts": [call]}, {"role": "tool", "parts": results}]
+
+    found, losses = sent(said, Ids())
+
+    assert found == {"0": "real"}
+    assert [str(loss) for loss in losses] == [
+        "messages[1].parts[0]: the result has no call and is left out"
+    ]
+
+
 @given(transcripts())
 def test_what_stands_right_is_left_as_it_is(messages):
     """Pairing what was paired changes nothing and tells nothing."""
