@@ -688,6 +688,24 @@ def results(out):
     return isinstance(content, list) and content[0].get("type") == "tool_result"
 
 
+def test_an_item_that_says_several_messages(chat):
+    """A list whose last item says more messages than it has items is no beginning of every other list."""
+
+    def reply(text):
+        return {"kind": "response", "parts": [{"part_kind": "text", "content": text}]}
+
+    def prompts(*texts):
+        parts = [{"part_kind": "user-prompt", "content": text} for text in texts]
+        return {"kind": "request", "parts": parts}
+
+    chat.sync([reply("Welcome"), prompts("a", "b", "c")], format="pydantic-ai")
+
+    other = chat.sync([reply("Go away"), prompts("d")], format="pydantic-ai")
+
+    assert [turn.result for turn in other.turns] == ["Go away"]
+    assert chat.sync([], format="pydantic-ai").head is None
+
+
 # -- both faces, and what it costs -------------------------------------------------------------
 
 

@@ -104,8 +104,10 @@ def ends_of(
         return ends
     ends = [None] * len(sizes)
     end = len(body) - len(pieces.left)
-    if sizes and (not pieces.left or neutral(body[end:], dialect) == pieces.left):
-        ends[-1] = end
+    if sizes and end > 0 and (not pieces.left or neutral(body[end:], dialect) == pieces.left):
+        ends[-1] = (
+            end  # Of one item that says several messages, more are left than there are items.
+        )
     return ends
 
 
