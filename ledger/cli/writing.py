@@ -29,15 +29,17 @@ from ledger.cli.output import (
     whole_id,
 )
 from ledger.cli.progress import Progress
-from ledger.cli.stores import named_path, new_store_of, store_at
+from ledger.cli.stores import named_path, named_store, new_store_of, opened_store, store_at
 from ledger.conversation import Conversation
 from ledger.errors import ImportInvalid
 from ledger.formats.base import Report
-from ledger.records import messages
+from ledger.records import healing, messages
 from ledger.sources.belonging import belonging
+from ledger.sources.copying import place_of
 from ledger.sources.exporting import log_of
 from ledger.sources.importing import import_conversations
 from ledger.stores.repairing import Repaired
+from ledger.stores.resolve import is_url
 from ledger.turn import Turn
 from ledger.turns.attachments import Attachment
 from ledger.views.text import printable
@@ -251,12 +253,11 @@ def repair(
     context: typer.Context,
     id: Id,
     copy: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--from",
-            metavar="FILE",
-            parser=named_path,
-            help="A copy of its log from a backup, or an export of it as JSON.",
+            metavar="COPY",
+            help="Its log from a backup, an export of it as JSON, or a store: a folder, or the URL of a database.",
             show_default=False,
         ),
     ] = None,
@@ -268,7 +269,7 @@ def repair(
 ) -> None:
     """Mend a damaged log, as far as it can be proven; what it replaced is kept.
 
-    A seal that was altered is put right by itself; other damage needs a copy that has the bytes.
+    A seal that was altered is put right by itself; other damage, and lines that are lost, need a copy that has them.
     Exit code 8 says that damage is left.
     Example: turn-ledger repair alex --from backup/conversations/alex.jsonl
     """
@@ -280,7 +281,7 @@ def repair(
         done = store.undo_repair(name)
     else:
         done = store.repair(
-            name, copy=None if copy is None else _copy(copy, name), really=not dry_run
+            name, copy=None if copy is None else _copy(named_store(copy), name), really=not dry_run
         )
     if as_json:
         say_json({**_without_bytes(done), "damaged": done.report.damaged})
@@ -290,33 +291,71 @@ def repair(
         raise typer.Exit(DAMAGE)
 
 
-def _copy(path: Path, conversation: str) -> bytes:
+def _copy(named: Path | str, conversation: str) -> bytes:
+    """Return the log of a conversation that a file holds, or a store."""
+    source = place_of(opened_store(named)) if is_url(named) else str(named)
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise ImportInvalid(source=str(path), reason="it is not a file")
-        return log_of(path.read_bytes(), conversation, source=str(path))
+        if isinstance(named, str) or stat.S_ISDIR(found := named.stat().st_mode):
+            held: bytes = opened_store(named).raw(conversation)
+            if not held:
+                give = f"give its log, {conversation}.jsonl, an export of it as JSON, or a store that holds it"
+                raise ImportInvalid(
+                    source=source, reason=f"the store there holds no {conversation}; {give}"
+                )
+            return held
+        if not stat.S_ISREG(found):
+            raise ImportInvalid(source=source, reason="it is neither a file nor a folder")
+        return log_of(named.read_bytes(), conversation, source=source)
     except OSError as error:
-        raise ImportInvalid(source=str(path), reason=error.strerror or str(error)) from error
+        raise ImportInvalid(source=source, reason=error.strerror or str(error)) from error
     except MemoryError as error:
-        raise ImportInvalid(source=str(path), reason="it does not fit into memory") from error
+        raise ImportInvalid(source=source, reason="it does not fit into memory") from error
 
 
 def _without_bytes(done: Repaired) -> dict[str, Any]:
-    changes = [{"offset": c.offset, "size_bytes": len(c.after), "why": c.why} for c in done.changes]
+    changes = [
+        {
+            "offset": c.offset,
+            "size_bytes": len(c.after),
+            "in_place_of_bytes": len(c.before),
+            "why": c.why,
+        }
+        for c in done.changes
+    ]
     report = msgspec.to_builtins(done.report)
     return {
         "conversation": done.conversation,
         "changes": changes,
         "record": done.record,
         "report": report,
+        "left": msgspec.to_builtins(done.left),
+        "further": done.further,
     }
+
+
+_LEFT = {
+    "alone": "it takes a copy: --from a log of a backup, an export as JSON, or a store",
+    "other": "the copy has no line of this log; is it one of this conversation?",
+    "before": "the copy lacks the line before it; another copy may have it",
+    "older": "the copy ends before this does, so nothing proves what stood here; a newer copy may",
+    "damaged": "the copy is damaged there too; another copy may not be",
+    "after": "no line behind it proves what stood here, or one was appended on the damage",
+    "forgotten": "something stands here that forgetting leaves, and the copy has none of it",
+}
+_LISTED = 10
+_INSTEAD = "  the rest of it can be read; `import` of an export of a copy adds turns that are lost, at the end"
+
+
+def _size(change: healing.Change) -> str:
+    size = f"{len(change.after)} bytes"
+    return f"{size} in place of {len(change.before)}" if change.grows_by else size
 
 
 def _repaired_text(done: Repaired, *, undo: bool, dry_run: bool) -> str:
     what = "put back" if undo else "would mend" if dry_run else "mended"
     by = {"chain": "by its own seals", "copy": "from the copy", "forgotten": "as forgotten"}
     lines = [
-        f"  {what}: {len(change.after)} bytes at byte {change.offset}"
+        f"  {what}: {_size(change)} at byte {change.offset}"
         + ("" if undo else f", {by.get(change.why, change.why)}")
         for change in done.changes
     ]
@@ -326,5 +365,16 @@ def _repaired_text(done: Repaired, *, undo: bool, dry_run: bool) -> str:
         )
     if done.record is not None:
         lines.append(f"  the bytes that stood there are kept in {done.record}")
+    lines += [
+        f"  left: {left.size_bytes} bytes at byte {left.offset}: {_LEFT[left.why]}"
+        for left in done.left[:_LISTED]
+    ]
+    if len(done.left) > _LISTED:
+        lines.append(f"  and {len(done.left) - _LISTED} more")
+    if any(left.why != "alone" for left in done.left):
+        lines.append(_INSTEAD)
+    if done.further:
+        records = "1 record" if done.further == 1 else f"{done.further} records"
+        lines.append(f"  behind the end, the copy has {records} more; `import` of an export of it adds them")
     now = report_text(done.report)
     return "\n".join([f"{done.conversation}:", *lines, now] if lines else [now])

@@ -1,38 +1,40 @@
 """What of a damaged log can be put right, with proof. Pure, over the bytes of a whole log.
 
 Nothing is guessed: a change is proposed only where the seals check once it is made, so what comes back
-is what was written. Two things can be proven. A chain value that was altered: the line's own bytes say
-what it was, and the next seal, which covers it, agrees. And bytes for which a copy of the log has
-others at the same place: logs only grow, so the same place holds the same bytes for ever.
+is what was written. Three things can be proven. A chain value that was altered: the line's own bytes say
+what it was, and the next seal, which covers it, agrees. Bytes for which a copy of the log has
+others at the same place: logs only grow, so the same place holds the same bytes for ever. And lines that are
+gone, run together, or have become another number of bytes, which a copy has between the same seals (`holes`).
 
 What was forgotten stays forgotten: a copy is used as it would be had its turns been forgotten too, and
 a line in which something of a tombstone stands is given nothing else. So one kind of damage stays though
 a copy could mend it: the last byte of a line became a space, as a tombstone ends.
 
-Changes keep every length: readers remember offsets.
+All changes but the last keep every length: readers remember offsets. Where lines were lost the offsets behind them are
+wrong already, and such a change puts them right.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from typing import NamedTuple
+from itertools import accumulate, pairwise
+from operator import attrgetter
+from typing import Literal
 
 import msgspec
 
-from ledger.records import codec, erasing
+from ledger.records import codec, erasing, holes
 from ledger.records.verdicts import HANDED_OUT
 
+_OFFSET = attrgetter("offset")
 _ERASED = b'"erased":true'
 _MARKS = (_ERASED, b'"kind":"erased"')
 """What stands in a tombstone and in no line that says something."""
-_BAD = frozenset({"suspect", "unreadable"})
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Bytes to be put in the place of others of the same length."""
+    """Bytes to be put in the place of others; of the same length, but where lines are put back."""
 
     offset: int
     before: bytes
@@ -40,6 +42,16 @@ class Change(msgspec.Struct, frozen=True):
     why: str
     """`chain`: the value follows from the bytes before it. `copy`: a copy of the log has it.
     `forgotten`: it has, and its turn was forgotten since, so its tombstone is put there."""
+
+    @property
+    def end(self) -> int:
+        """Offset behind the bytes that it replaces."""
+        return self.offset + len(self.before)
+
+    @property
+    def grows_by(self) -> int:
+        """By how many bytes it moves what stands behind it."""
+        return len(self.after) - len(self.before)
 
 
 def changes(
@@ -53,27 +65,69 @@ def changes(
     """
     found = list(_chains(data, conversation))
     if copy is not None:
-        found += _from_copy(apply(data, found), conversation, copy, forgotten)
-    return _harmless(data, conversation, sorted(found, key=lambda change: change.offset))
+        told = _forgotten_too(data, copy, forgotten)
+        put_back = _put_back(apply(data, found), conversation, copy, told)
+        found = _both(data, found, put_back)
+        in_place = _from_copy(apply(data, found), conversation, copy, told)
+        found = _both(data, found, in_place)
+    return _harmless(data, conversation, found)
 
 
-def apply(data: bytes, found: list[Change]) -> bytes:
+class Left(msgspec.Struct, frozen=True):
+    """Damage that is not put right."""
+
+    offset: int
+    size_bytes: int
+    why: Literal["alone", "forgotten"] | holes.Reason
+    """`alone`: there is no copy. `forgotten`: something stands there that forgetting leaves. Else why the copy does
+    not tell."""
+
+
+def left(
+    data: bytes, conversation: str, copy: bytes | None = None, forgotten: Iterable[str] = ()
+) -> list[Left]:
+    """Return what is damaged in a log and not put right by `changes`, with the reason. Args: as there."""
+    bad = list(holes.stretches(data, conversation))
+    if not bad or copy is None:
+        return [Left(start, end - start, "alone") for start, end in bad]
+    source = holes.Copy(copy, _forgotten_too(data, copy, forgotten), conversation)
+    return [
+        Left(start, end - start, "forgotten" if _hides(data[start:end], b"") else why)
+        for start, end in bad
+        for why in (source.why_not(data, start),)
+    ]
+
+
+def further(data: bytes, conversation: str, copy: bytes) -> int:
+    """Count the sealed lines that a copy has behind the last line of a log; 0 where it does not hold that line."""
+    return holes.Copy(copy, copy, conversation).further(data)
+
+
+def apply(data: bytes, found: Iterable[Change]) -> bytes:
     """Return a log with changes made; those whose `before` does not stand there are left out."""
     healed = bytearray(data)
-    for change in found:
-        end = change.offset + len(change.before)
-        if healed[change.offset : end] == change.before:
-            healed[change.offset : end] = change.after
+    for change in sorted(found, key=_OFFSET, reverse=True):
+        if healed[change.offset : change.end] == change.before:
+            healed[change.offset : change.end] = change.after
     return bytes(healed)
+
+
+def moved(found: list[Change]) -> list[Change]:
+    """Return changes, in order, with the offsets that their bytes have once all are made."""
+    by, there = 0, []
+    for change in found:
+        there.append(Change(change.offset + by, change.before, change.after, change.why))
+        by += change.grows_by
+    return there
 
 
 def undone(data: bytes, conversation: str, found: list[Change], size: int) -> list[Change]:
     """Return the changes that undo changes, but for those by which a line appended since would be lost.
 
-    Args: size: how long the log was when they were made.
+    Args: found: with offsets as `moved` gives them. size: how long the log was when they were made.
     """
     back = [Change(c.offset, c.after, c.before, c.why) for c in found]
-    there = [c for c in back if data[c.offset : c.offset + len(c.before)] == c.before]
+    there = [c for c in back if data[c.offset : c.end] == c.before]
     return _harmless(data, conversation, there, since=size)
 
 
@@ -89,12 +143,31 @@ def _harmless(
     good = {line for line in _good(data, conversation) if line[0] >= since}
     while found:
         still = _good(apply(data, found), conversation)
-        lost = sorted(line for line in good - still if not any(_meets(c, *line) for c in found))
+        now = _Moved(found)
+        lost = sorted(
+            line
+            for line in good
+            if now.line(*line) not in still and not any(_meets(c, *line) for c in found)
+        )
         if not lost:
             break
         before = [c for c in found if c.offset < lost[0][0]]
         found = [c for c in found if c is not (before or found)[-1]]
     return found
+
+
+class _Moved:
+    """Where lines are once changes were made."""
+
+    def __init__(self, found: Iterable[Change]) -> None:
+        moving = sorted((c for c in found if c.grows_by), key=_OFFSET)
+        self._ends = [change.end for change in moving]
+        self._by = [0, *accumulate(change.grows_by for change in moving)]
+
+    def line(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a line begins and ends, of those that no change meets."""
+        by = self._by[bisect_right(self._ends, start)]
+        return start + by, end + by
 
 
 def _good(data: bytes, conversation: str) -> set[tuple[int, int]]:
@@ -108,33 +181,10 @@ def _good(data: bytes, conversation: str) -> set[tuple[int, int]]:
 # -- chains ----------------------------------------------------------------------------------------
 
 
-class _Sealed(NamedTuple):
-    covers_from: int
-    """Offset of the first byte that its seal covers."""
-    quote_at: int
-    """Offset of the quote that opens its chain."""
-    chain: bytes
-
-    def due(self, data: bytes, before: bytes) -> bytes:
-        """Return the chain that its bytes give after another chain."""
-        covered = before + data[self.covers_from : self.quote_at]
-        return base64.urlsafe_b64encode(hashlib.sha256(covered).digest()[:16]).rstrip(b"=")
-
-
-def _sealed(data: bytes) -> Iterator[_Sealed]:
-    start = covers_from = 0
-    while (end := data.find(b"\n", start)) >= 0:
-        seal = codec.find_seal(data[start:end])
-        if seal is not None:
-            yield _Sealed(covers_from, start + seal.quote_at, seal.chain)
-            covers_from = end + 1
-        start = end + 1
-
-
 def _chains(data: bytes, conversation: str) -> Iterator[Change]:
     """Yield the chain values that were altered: wrong after the seal before, right for the next."""
     before = codec.first_chain(conversation)
-    for line, following in pairwise(_sealed(data)):
+    for line, following in pairwise(holes.sealed(data)):
         due = line.due(data, before)
         if due != line.chain and following.due(data, due) == following.chain:
             yield Change(line.quote_at + 1, line.chain, due, "chain")
@@ -146,14 +196,11 @@ def _chains(data: bytes, conversation: str) -> Iterator[Change]:
 # -- a copy ----------------------------------------------------------------------------------------
 
 
-def _from_copy(
-    data: bytes, conversation: str, given: bytes, forgotten: Iterable[str]
-) -> list[Change]:
+def _from_copy(data: bytes, conversation: str, given: bytes, copy: bytes) -> list[Change]:
     """Return the damaged stretches for which a copy has bytes that check."""
-    stretches = list(_stretches(data, conversation))
+    stretches = list(holes.stretches(data, conversation))
     if not stretches:
         return []
-    copy = _forgotten_too(data, given, forgotten)
     held = copy.rfind(b"\n") + 1
     proposed = [
         Change(
@@ -163,16 +210,86 @@ def _from_copy(
             "copy" if copy[start:end] == given[start:end] else "forgotten",
         )
         for start, end in ((start, min(end, held)) for start, end in stretches)
-        if copy[start:end] != data[start:end] and not _brings_back(data[start:end], copy[start:end])
+        if copy[start:end] != data[start:end]
+        and not _brings_back(data[start:end], copy[start:end])
+        and not _are_others(data, start, copy[:end])
     ]
     while proposed:
         healed = apply(data, proposed)
-        bad = list(_stretches(healed, conversation))
+        bad = list(holes.stretches(healed, conversation))
         good = [c for c in proposed if not any(_meets(c, start, end) for start, end in bad)]
         if len(good) == len(proposed):
             return good
         proposed = good
     return []
+
+
+def _are_others(data: bytes, begin: int, copy: bytes) -> bool:
+    """Say whether a log has, from a place, a line of another seal than a copy: then lines were lost before it."""
+    while begin < len(copy):
+        line = data[begin : data.index(b"\n", begin)]
+        seal = codec.find_seal(line)
+        cut = begin + len(line) > len(copy)
+        if seal is not None and not (cut and codec.decode_plain(line) is None):
+            written = seal.chain, *([seal.salt.encode()] if seal.salt is not None else [])
+            if not any(copy.startswith(text, begin + line.rindex(text)) for text in written):
+                return True
+        begin += len(line) + 1
+    return False
+
+
+def _put_back(data: bytes, conversation: str, given: bytes, copy: bytes) -> list[Change]:
+    """Return the lines of a copy that are lost in a log, each run of them as one change."""
+    proposed = [
+        Change(
+            hole.start,
+            data[hole.start : hole.stop],
+            copy[hole.begin : hole.end],
+            "copy" if copy[hole.begin : hole.end] == given[hole.begin : hole.end] else "forgotten",
+        )
+        for hole in holes.Copy(given, copy, conversation).holes(data, conversation)
+    ]
+    proposed = [c for c in proposed if not _hides(c.before, c.after)]
+    while proposed:
+        bad = list(holes.stretches(apply(data, proposed), conversation))
+        there = zip(proposed, moved(proposed), strict=True)
+        good = [c for c, m in there if not any(_touches(m, start, end) for start, end in bad)]
+        if len(good) == len(proposed):
+            break
+        proposed = good
+    return proposed
+
+
+def _touches(there: Change, start: int, end: int) -> bool:
+    """Say whether bytes that were put somewhere, or the line behind them, are in a stretch of damage."""
+    return start <= there.offset + len(there.after) and there.offset <= end
+
+
+def _hides(before: bytes, after: bytes) -> bool:
+    """Say whether something of a tombstone stands in bytes of which the lines in their place have none.
+
+    Whole tombstones that are among those lines are no such thing.
+    """
+    for line in after.split(b"\n"):
+        if line.endswith(b" ") or any(mark in line for mark in _MARKS):
+            before = before.replace(line, b"", 1)
+    return b" \n" in before or any(mark in before for mark in _MARKS)
+
+
+def _both(data: bytes, first: list[Change], then: list[Change]) -> list[Change]:
+    """Return the changes of a log that do what two sets of changes do, one made after the other."""
+    there = moved(first)
+    moving = [change for change in there if change.grows_by]
+    ends = [change.offset + len(change.after) for change in moving]
+    by = [0, *accumulate(change.grows_by for change in moving)]
+    second = []
+    for change in then:
+        if not any(_touches(m, change.offset, change.end) for m in moving):
+            offset = change.offset - by[bisect_right(ends, change.offset)]
+            before = data[offset : offset + len(change.before)]
+            second.append(Change(offset, before, change.after, change.why))
+    kept = [c for c in first if not any(_meets(c, s.offset, s.end) for s in second)]
+    return sorted([*kept, *second], key=_OFFSET)
 
 
 def _forgotten_too(data: bytes, copy: bytes, known: Iterable[str]) -> bytes:
@@ -225,24 +342,4 @@ def _places(data: bytes, text: bytes) -> Iterator[int]:
 
 
 def _meets(change: Change, start: int, end: int) -> bool:
-    return change.offset < end and start < change.offset + len(change.before)
-
-
-def _stretches(data: bytes, conversation: str) -> Iterator[tuple[int, int]]:
-    """Yield where damage begins and ends: from one good line to the next, or the end of the last line.
-
-    Blank lines between belong to it: damage makes some, of the first or the last byte of a line.
-    """
-    scanner = codec.Scanner(codec.first_chain(conversation))
-    end = data.rfind(b"\n")
-    scanner.feed(data[: end + 1])
-    begin, bad = 0, False
-    for line in scanner.settled(at_end=True):
-        if codec.judged(line, data[line.start : line.end]) in _BAD:
-            bad = True
-            continue
-        if bad:
-            yield begin, line.start - 1
-        begin, bad = line.end + 1, False
-    if bad:
-        yield begin, end
+    return change.offset < end and start < change.end

@@ -164,7 +164,9 @@ class Added(NamedTuple):
         try:
             with Descriptor(log.data, os.O_RDONLY) as file:
                 source = lines.FileSource(file, log.files)
-                return source.read(self.owed.offset, len(self.owed.data)) == self.owed.data
+                there = source.read(self.owed.offset, len(self.owed.data))
+                # Where a repair put lines back, they moved.
+                return there == self.owed.data or self.owed.data in source.read(0, source.size)
         except (OSError, LedgerError):
             return False
 

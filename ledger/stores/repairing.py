@@ -2,8 +2,11 @@
 
 What is changed is written down first, in `<id>.repaired-<n>`: offset, the bytes that stood there, the bytes
 that were put there, and why. So no byte is thrown away but what a tombstone replaces (it may be what was
-forgotten), a process may die at any step, and repairing or undoing once more goes on from there. No
-length changes: readers remember offsets.
+forgotten), a process may die at any step, and repairing or undoing once more goes on from there.
+
+As long as no length changes, bytes are overwritten: readers remember offsets. Where lines are put back that were
+lost, all behind them moves, and the log is replaced by another file, whole: every reader notices that, and reads
+it anew.
 
 The caller holds the append lock and the log's.
 """
@@ -12,13 +15,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from ledger.errors import StoreIO
 from ledger.records import healing
-from ledger.stores import files, lines, removing, verify
+from ledger.stores import files, lines, removing, verify, whole
 from ledger.stores.files import Descriptor
 from ledger.stores.reading import Log
 
@@ -35,6 +38,10 @@ class Repaired(msgspec.Struct, kw_only=True):
     """The file beside the log that says so; None: there is nothing to undo."""
     report: verify.Report
     """What checking the log finds now."""
+    left: list[healing.Left] = []
+    """What stays damaged once they are made, and why."""
+    further: int = 0
+    """How many records the copy has behind the last one of the log: a log that ends before them is no damaged one."""
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -47,13 +54,20 @@ def repair(log: Log, file: Descriptor, copy: bytes | None, *, really: bool = Tru
     """
     source = lines.FileSource(file, log.files)
     data = source.read(0, source.size)
-    found = healing.changes(data, log.conversation, copy, removing.forgotten(log))
+    forgotten = removing.forgotten(log)
+    found = healing.changes(data, log.conversation, copy, forgotten)
+    healed = healing.apply(data, found)
     record = None
     if found and really:
-        record = _write_down(log, found, source.size)
-        _put(log, file, found)
+        record = _write_down(log, found, len(healed))
+        _put(log, file, found, healed)
     return Repaired(
-        conversation=log.conversation, changes=found, record=record, report=_check(log, file)
+        conversation=log.conversation,
+        changes=found,
+        record=record,
+        report=_check(log),
+        left=healing.left(healed, log.conversation, copy, forgotten),
+        further=0 if copy is None else healing.further(healed, log.conversation, copy),
     )
 
 
@@ -61,7 +75,7 @@ def undo(log: Log, file: Descriptor) -> Repaired:
     """Put back what the last repair changed, where its bytes still stand and no line is lost by it."""
     last = max(_numbers(log, "repaired"), default=None)
     if last is None:
-        return Repaired(conversation=log.conversation, report=_check(log, file))
+        return Repaired(conversation=log.conversation, report=_check(log))
     path = f"{log.stem}.repaired-{last}"
     with files.naming(path), Descriptor(path, os.O_RDONLY) as kept:
         source = lines.FileSource(kept, log.files)
@@ -73,21 +87,20 @@ def undo(log: Log, file: Descriptor) -> Repaired:
     data = standing.read(0, standing.size)
     changes = [w.change() for w in written.changes]
     found = healing.undone(data, log.conversation, changes, written.size_bytes)
-    _put(log, file, found)
+    _put(log, file, found, healing.apply(data, found))
     undone = f"{log.stem}.undone-{last}"
     with files.naming(path):
         log.files.replace(path, undone)
         log.files.flush_folder(os.path.dirname(path))
     name = os.path.basename(undone)
-    return Repaired(
-        conversation=log.conversation, changes=found, record=name, report=_check(log, file)
-    )
+    return Repaired(conversation=log.conversation, changes=found, record=name, report=_check(log))
 
 
 class _Written(msgspec.Struct):
     """A change as it is written down: bytes as text of one character each, so that names stay legible."""
 
     offset: int
+    """Where it is in the mended log."""
     before: str
     after: str
     why: str
@@ -101,15 +114,15 @@ class _Record(msgspec.Struct):
     """What a repair changed."""
 
     size_bytes: int
-    """How long the log was."""
+    """How long the log was with them."""
     changes: list[_Written]
     """Without those that put tombstones: what they replace may be what was forgotten."""
 
 
-def _write_down(log: Log, found: Iterable[healing.Change], size: int) -> str | None:
+def _write_down(log: Log, found: list[healing.Change], size: int) -> str | None:
     written = [
         _Written(c.offset, c.before.decode("latin-1"), c.after.decode("latin-1"), c.why)
-        for c in found
+        for c in healing.moved(found)
         if c.why != "forgotten"
     ]
     if not written:
@@ -121,13 +134,18 @@ def _write_down(log: Log, found: Iterable[healing.Change], size: int) -> str | N
     return os.path.basename(path)
 
 
-def _put(log: Log, file: Descriptor, found: Sequence[healing.Change]) -> None:
+def _put(log: Log, file: Descriptor, found: Sequence[healing.Change], healed: bytes) -> None:
+    """Make changes in a log. Args: healed: the log with them."""
+
     def write() -> None:
         for change in found:
             files.write_at(file, log.files, change.after, change.offset)
 
-    with files.naming(file.path):
-        log.write(write, file)
+    if any(change.grows_by for change in found):
+        whole.place(log, healed)
+    else:
+        with files.naming(file.path):
+            log.write(write, file)
     if found:
         removing.tell_of_change(log)
 
@@ -140,5 +158,6 @@ def _numbers(log: Log, *kinds: str) -> list[int]:
     return [int(found[2]) for found in matches if found is not None and found[1] in kinds]
 
 
-def _check(log: Log, file: Descriptor) -> verify.Report:
-    return verify.verify(lines.FileSource(file, log.files), log.conversation)
+def _check(log: Log) -> verify.Report:
+    with Descriptor(log.data, os.O_RDONLY) as file:
+        return verify.verify(lines.FileSource(file, log.files), log.conversation)
