@@ -375,6 +375,8 @@ def _repaired_text(done: Repaired, *, undo: bool, dry_run: bool) -> str:
         lines.append(_INSTEAD)
     if done.further:
         records = "1 record" if done.further == 1 else f"{done.further} records"
-        lines.append(f"  behind the end, the copy has {records} more; `import` of an export of it adds them")
+        lines.append(
+            f"  behind the end, the copy has {records} more; `import` of an export of it adds them"
+        )
     now = report_text(done.report)
     return "\n".join([f"{done.conversation}:", *lines, now] if lines else [now])

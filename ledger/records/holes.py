@@ -130,7 +130,8 @@ class Copy:
             return "other"
         begin = self._behind(data, log, start)
         if begin is None:
-            return "before"
+            ended = {line.chain for line in log if line.end < start}
+            return "older" if self._lines[-1].chain in ended else "before"
         if self._is_bad(begin, self.held):
             return "damaged"
         following = log[bisect_left(log, start, key=_START) :]

@@ -108,7 +108,7 @@ def cut_out(log, whole, first, last):
 
 
 def test_a_store_is_a_copy(cli, damaged, tmp_path):
-    """A folder of one, and a database, as --store takes them: a line that is lost comes back, and undoing takes it away."""
+    """A folder, and a database, as --store takes them: lines that are lost come back, and go with undoing."""
     log, whole = damaged[0], damaged[3]
     log.write_bytes(whole)
     shutil.copytree(tmp_path / "store", tmp_path / "backup")
