@@ -257,7 +257,14 @@ def _put_back(data: bytes, conversation: str, given: bytes, copy: bytes) -> list
         if len(good) == len(proposed):
             break
         proposed = good
-    return proposed
+    return [_without_last_feed(change) for change in proposed]
+
+
+def _without_last_feed(change: Change) -> Change:
+    """Return a change that leaves alone the line feed that both its sides end in."""
+    if change.before.endswith(b"\n") and change.after.endswith(b"\n"):
+        return Change(change.offset, change.before[:-1], change.after[:-1], change.why)
+    return change
 
 
 def _touches(there: Change, start: int, end: int) -> bool:

@@ -435,9 +435,7 @@ class FolderStore(Marked):
             with files.naming(log.data), locks.acquire(log.data, deadline, create=False) as file:
                 log.debts().pay(file, log.files)
                 self._changing(log)
-                done = handout.shallow(lambda: work(log, file))
-        self._waiters.wake(conversation)
-        return done
+                return handout.shallow(lambda: work(log, file))
 
     def _settle(self, log: reading.Log, deadline: float, *, whole: bool = False) -> None:
         """Finish what a process began to remove and did not finish. The append lock is held.
