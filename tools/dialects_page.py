@@ -79,7 +79,7 @@ PROBES: dict[str, list[dict[str, Any]]] = {
 
 KEPT = {
     "openai": "an image's `detail`, cache marks, refusals, `audio` answers, `custom` calls, "
-    "how arguments were spelled, keys of a message that are not known here",
+    "how arguments were spelled, keys of a message that are not known here, or say nothing in its role (a `tool_call_id` at an answer)",
     "openai-responses": "`reasoning` items with `encrypted_content`, the items' own ids (`fc_…`, `msg_…`, `rs_…`), "
     "`status`, `phase`, annotations, refusals, `detail`, cache marks; every other item whole",
     "anthropic": "the `signature` of thinking, redacted thinking, `cache_control`, citations, `is_error`; blocks of "
@@ -153,8 +153,8 @@ bytes of an attachment by its SHA-256. `from_provider(content)` returns neutral 
 
 - **What came from a provider goes back as it was**: `to_provider(from_provider(x))` is `x`, where each call has its
   result behind it. The exceptions are spellings that say the same: results of one reply that stood in several of
-  Anthropic's messages are joined in one; what a provider refuses is not sent again: Anthropic's empty texts, and
-  signs in a speaker's `name` that OpenAI does not take.
+  Anthropic's messages are joined in one; what a provider refuses is not sent again: Anthropic's empty texts, an
+  answer with neither words nor calls, and signs in a speaker's `name` that OpenAI does not take.
 - **What all can say survives a change of provider**: who said what, in order, with calls and results.
 - **What one provider alone understands stays with it.** It is kept under `only.<name>` of a part or message, is
   laid over what is made for that dialect, and is sent to no other. So a signature never reaches a provider that did

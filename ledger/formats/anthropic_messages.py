@@ -100,11 +100,11 @@ def _add(out: list[Raw], line: Line, blocks: list[Raw]) -> None:
     role = {"tool": "user", "developer": "system"}.get(line.role, line.role)
     kept = own({"only": line.only}, name)
     last = out[-1] if out else None
+    rest = {key: value for key, value in kept.items() if key not in ("as", "among")}
     results = last is not None and last.get("role") == "user" and _has_results(last)
     if last is not None and results and (line.role == "tool" or kept.get("as") == "joined"):
-        last["content"] = [*last["content"], *blocks]
+        out[-1] = merged({**last, "content": [*last["content"], *blocks]}, rest)
         return
-    rest = {key: value for key, value in kept.items() if key not in ("as", "among")}
     out.append(merged({"role": role, "content": spelled(blocks, "text", kept)}, rest))
 
 
@@ -211,10 +211,10 @@ def _neutral(raw: Raw, path: str) -> list[Message]:
         raise ImportInvalid(source=path, reason=f"a message has a role: {', '.join(_ROLES)}")
     given = raw.get("content")
     results = isinstance(given, list) and any(_is_result(block) for block in given)
-    if role == "user" and results:
-        return _with_results(listed(given, path), f"{path}.content")
-    parts, mark = read_content(given, "text", f"{path}.content", _part)
     rest = {key: value for key, value in raw.items() if key not in ("role", "content")}
+    if role == "user" and results:
+        return _with_results(listed(given, path), rest, f"{path}.content")
+    parts, mark = read_content(given, "text", f"{path}.content", _part)
     return [with_own({"role": role, "parts": parts}, name, {**rest, **mark})]
 
 
@@ -222,13 +222,14 @@ def _is_result(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") == "tool_result"
 
 
-def _with_results(blocks: list[Any], path: str) -> list[Message]:
+def _with_results(blocks: list[Any], rest: Raw, path: str) -> list[Message]:
     out: list[Message] = []
     for i, block in enumerate(blocks):
         role = "tool" if _is_result(block) else "user"
         if not out or out[-1]["role"] != role:
             joined = {"as": "joined"} if role == "user" and out else {}
-            out.append(with_own({"role": role, "parts": []}, name, joined))
+            kept = joined if out else rest
+            out.append(with_own({"role": role, "parts": []}, name, kept))
         place = f"{path}[{i}]"
         made = _answer(block, place) if role == "tool" else [_part(item(block, place))]
         out[-1]["parts"] += made

@@ -247,8 +247,9 @@ def is_whole(name: str, part: Part) -> bool:
 
 def spelled(blocks: list[Raw], kind: str, kept: Raw) -> str | list[Raw]:
     """Return blocks as content: one plain text is a string, unless it came in a list."""
-    plain = len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and blocks[0]["type"] == kind
-    return blocks[0]["text"] if plain and kept.get("as") != "list" else blocks
+    alone = blocks[0] if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} else {}
+    plain = alone.get("type") == kind and isinstance(alone["text"], str)
+    return alone["text"] if plain and kept.get("as") != "list" else blocks
 
 
 def read_content(

@@ -34,6 +34,8 @@ _CLASSES = {
     }.items()
     for chunk in ("", "Chunk")
 }
+_SAID_BY = {"assistant": "tool_calls", "tool": "tool_call_id"}
+"""The key that is read of a message of one role alone."""
 _FINISH = ("finish_reason", "stop_reason", "done_reason")
 _CUT = {"length": "length", "max_tokens": "length", "MAX_TOKENS": "length"}
 _APART = frozenset(
@@ -43,9 +45,7 @@ _APART = frozenset(
         "id",
         "name",
         "role",
-        "tool_calls",
         "usage_metadata",
-        "tool_call_id",
         "example",
     }
 )
@@ -137,7 +137,7 @@ def neutral(one: Raw, notes: Notes) -> list[Message]:
     rest = {
         key: value
         for key, value in one.items()
-        if key not in _APART and value not in (None, [], {}, "")
+        if key not in _APART and key != _SAID_BY.get(who) and value not in (None, [], {}, "")
     }
     made["only"] = {_NAME: clean.value({"id": one.get("id"), **rest}, notes)}
     talk.count_unknown(made, notes)

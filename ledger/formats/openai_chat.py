@@ -1,7 +1,8 @@
 """OpenAI Chat Completions: the list that is sent as `messages`. Pure.
 
 Kept beside, for this dialect alone: an image's `detail`, cache marks, refusals, audio answers, how
-arguments were spelled, `custom` calls. What a call's own message says stands before the calls.
+arguments were spelled, `custom` calls, and every key of a message that says nothing in its role (a
+user's `tool_calls`). What a call's own message says stands before the calls.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ title = "OpenAI Chat Completions"
 IDS = pairing.Ids(longest=40)
 _SOUNDS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _ROLES = ("system", "developer", "user", "assistant", "tool")
-_APART = ("role", "content", "tool_calls", "name", "tool_call_id", "refusal")
 
 
 def to_provider(
@@ -200,11 +200,15 @@ def _neutral(raw: Raw, path: str) -> Message:
 
 
 def _message_own(raw: Raw, role: str) -> Raw:
-    """Return what a message says beside its content; also that a key was empty, or not there."""
-    kept = {key: value for key, value in raw.items() if key not in _APART}
-    for key in ("refusal", "tool_calls"):
-        if key in raw and not raw[key] and raw[key] != "":
-            kept[key] = raw[key]
+    """Return what of a message no part of it and no name says; also that its content is not there."""
+    said = {"role", "content"}
+    if isinstance(raw.get("name"), str):
+        said.add("name")
+    if role == "assistant" and isinstance(raw.get("refusal"), str):
+        said.add("refusal")
+    if role == "assistant" and raw.get("tool_calls"):
+        said.add("tool_calls")
+    kept = {key: value for key, value in raw.items() if key not in said}
     if role == "assistant" and "content" not in raw:
         kept["without"] = ["content"]
     return kept
@@ -219,6 +223,10 @@ def _answer(raw: Raw, path: str) -> Message:
     rest = {
         key: value for key, value in raw.items() if key not in ("role", "content", "tool_call_id")
     }
+    if raw.get("content") == []:
+        rest["content"] = []
+    elif "content" not in raw:
+        rest["without"] = ["content"]
     part = {"type": "tool_call_response", "id": id, "response": response}
     return {"role": "tool", "parts": [with_own(part, name, {**rest, **mark}), *beside]}
 
@@ -255,7 +263,7 @@ def _read(raw: Raw) -> Part | None:
     if kind == "image_url" and isinstance(inner.get("url"), str):
         return media.uri_part(inner["url"], "image")
     if kind == "input_audio" and isinstance(inner.get("data"), str):
-        mime = {"wav": "audio/wav", "mp3": "audio/mpeg"}.get(inner.get("format", ""))
+        mime = {"wav": "audio/wav", "mp3": "audio/mpeg"}.get(str(inner.get("format")))
         return media.uri_part(media.data_uri(mime, inner["data"]), "audio") if mime else None
     if kind == "file" and isinstance(inner.get("file_id"), str):
         return {"type": "file", "modality": "document", "file_id": inner["file_id"]}

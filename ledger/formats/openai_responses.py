@@ -217,7 +217,7 @@ def _asked(raw: Raw, path: str) -> Message:
         reason = told if raw.get("object") == "response" else asked
         raise ImportInvalid(source=path, reason=reason)
     parts, mark = read_content(raw.get("content"), "input_text", f"{path}.content", _part)
-    if not parts:
+    if all(is_whole(name, part) for part in parts):
         return {"role": raw["role"], "parts": [whole(name, raw)]}
     rest = {key: value for key, value in raw.items() if key not in ("role", "content")}
     return with_own({"role": raw["role"], "parts": parts}, name, {**rest, **mark})
@@ -242,9 +242,8 @@ def _texts(raw: Raw, path: str) -> list[Part]:
 
 
 def _thought(raw: Raw) -> Part:
-    pieces = [
-        p for key in ("summary", "content") for p in raw.get(key) or [] if isinstance(p, dict)
-    ]
+    given = [raw[key] for key in ("summary", "content") if isinstance(raw.get(key), list)]
+    pieces = [piece for listed in given for piece in listed if isinstance(piece, dict)]
     text = "\n\n".join(p["text"] for p in pieces if isinstance(p.get("text"), str))
     part = {"type": "reasoning", "content": text}
     return with_own(part, name, beyond(raw, {"type": "reasoning", "summary": _summary(part)}))
@@ -269,7 +268,8 @@ def _answer(raw: Raw, path: str) -> list[Part]:
         response, beside = beside[0]["content"], beside[1:]
     made = {"type": "function_call_output", "call_id": id, "output": raw.get("output")}
     part = {"type": "tool_call_response", "id": id, "response": response}
-    return [with_own(part, name, {**beyond(raw, made), **mark}), *beside]
+    empty: Raw = {"output": []} if raw.get("output") == [] else {}
+    return [with_own(part, name, {**beyond(raw, made), **mark, **empty}), *beside]
 
 
 def _part(raw: Raw) -> Part:

@@ -270,7 +270,8 @@ def _said(raw: Raw, path: str, tools: dict[str, str]) -> Message:
         return _prompt("user", [{"type": "text", "content": content}], {}, raw)
     if kind == "user-prompt" and isinstance(content, list) and content:
         mark = {"as": "list"} if len(content) == 1 and isinstance(content[0], str) else {}
-        return _prompt("user", [_item(one) for one in content], mark, raw)
+        parts = [_item(one, f"{path}.content[{k}]") for k, one in enumerate(content)]
+        return _prompt("user", parts, mark, raw)
     return {"role": "user", "parts": [whole(name, raw, "part_kind")]}
 
 
@@ -285,7 +286,7 @@ def _answer(raw: Raw, path: str, tools: dict[str, str]) -> list[Part]:
     response, beside, mark = _split(content)
     part = {"type": "tool_call_response", "id": id, "response": response}
     kept = {**beyond(raw, _made_result(id, content, tools)), **mark}
-    return [with_own(part, name, kept), *(_item(one) for one in beside)]
+    return [with_own(part, name, kept), *(_item(one, f"{path}.content") for one in beside)]
 
 
 def _split(content: Any) -> tuple[Any, list[Any], Raw]:
@@ -312,12 +313,12 @@ def _is_file(value: Any) -> bool:
     )
 
 
-def _item(one: Any) -> Part:
-    """Return an item of a prompt, or a file of a result, as a part."""
+def _item(one: Any, path: str) -> Part:
+    """Return an item of a prompt, or a file of a result, as a part. Raises: import-invalid: it is neither text nor
+    an object."""
     if isinstance(one, str):
         return {"type": "text", "content": one}
-    if not isinstance(one, dict):
-        return whole(name, {"value": one}, "kind")
+    one = item(one, path)
     if one.get("kind") == "text-content" and isinstance(one.get("content"), str):
         part: Part = {"type": "text", "content": one["content"]}
         made: Raw | None = {"content": one["content"]}
@@ -330,7 +331,7 @@ def _item(one: Any) -> Part:
 def _file(raw: Raw) -> Part | None:
     kind, mime = raw.get("kind"), raw.get("media_type")
     typed = {"mime_type": mime} if isinstance(mime, str) else {}
-    if kind in _URLS and isinstance(raw.get("url"), str):
+    if isinstance(kind, str) and kind in _URLS and isinstance(raw.get("url"), str):
         if media.data_of(raw["url"]):
             return None
         return {"type": "uri", "modality": _URLS[kind], **typed, "uri": raw["url"]}

@@ -1,5 +1,6 @@
 """Converters of messages: what a provider says comes back as it was, what is neutral survives, losses show."""
 
+import contextlib
 import copy
 import json
 from pathlib import Path
@@ -52,6 +53,105 @@ def test_a_providers_messages_come_back_as_they_were(name, content):
     assert sent.losses == ()
     assert sent.content == before
     assert content == before
+
+
+def objects_in(value):
+    """Every object in a value, the outer ones first."""
+    inner = list(value.values()) if isinstance(value, dict) else value
+    found = [value] if isinstance(value, dict) else []
+    return [*found, *(o for v in inner if isinstance(v, dict | list) for o in objects_in(v))]
+
+
+def kind_of(thing):
+    named = (thing.get(key) for key in ("role", "type", "part_kind", "kind"))
+    return next((word for word in named if isinstance(word, str)), None)
+
+
+def with_any_key(name):
+    """A provider's examples, each with a key more: what any object of them says, at each kind of object."""
+    known: dict = {}
+    for thing in objects_in(list(provider_examples.OF[name].values())):
+        for key, value in thing.items():
+            known.setdefault(key, value)
+    seen = set()
+    for content in provider_examples.OF[name].values():
+        for place, thing in enumerate(objects_in(content)):
+            if kind_of(thing) in seen or "messages" in thing:
+                continue  # What stands around the messages of Anthropic is no message.
+            seen.add(kind_of(thing))
+            for key, value in known.items():
+                for odd in (value, None, 7):
+                    changed = copy.deepcopy(content)
+                    objects_in(changed)[place][key] = copy.deepcopy(odd)
+                    yield changed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_key_comes_back_is_refused_or_told_wherever_it_stands(name):
+    """A key that a dialect knows, at an object where it means nothing, is kept, refused, or a loss: never dropped."""
+    dialect = dialects.named(name)
+    dropped = []
+    for content in with_any_key(name):
+        before = copy.deepcopy(content)
+        with contextlib.suppress(ImportInvalid, RecordInvalid):
+            sent = dialect.to_provider(dialect.from_provider(content))
+            if sent.content != before and not sent.losses and not says_nothing(before):
+                dropped.append((before, sent.content))
+
+    assert dropped == []
+
+
+def says_nothing(content):
+    """Whether a reply has neither words nor calls: no provider takes one, so it is not sent again."""
+    return any(
+        thing.get("role") == "assistant" and not thing.get("content") and not thing.get("tool_calls")
+        for thing in objects_in(content)
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "key", "value"),
+    [
+        ("user", "tool_calls", [{"id": "1", "type": "function", "function": {"name": "f"}}]),
+        ("user", "tool_call_id", "1"),
+        ("user", "refusal", "no"),
+        ("system", "tool_calls", []),
+        ("assistant", "tool_call_id", "1"),
+        ("assistant", "name", None),
+        ("tool", "tool_calls", [1]),
+    ],
+)
+def test_a_key_that_says_nothing_in_its_role_is_kept_for_openai(role, key, value):
+    """OpenAI's messages keep a key that another role's have, and no other provider is told of it."""
+    message = {"role": role, "content": "a", key: value}
+    before = []
+    if role == "tool":
+        call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        before = [{"role": "assistant", "content": None, "tool_calls": [call]}]
+        message["tool_call_id"] = "1"
+    neutral = dialects.named("openai").from_provider([*before, message])
+
+    assert dialects.named("openai").to_provider(neutral).content == [*before, message]
+    plain = dialects.named("openai").from_provider([*before, {**message, key: None}])
+    for other in NAMES[1:]:
+        told = dialects.named(other)
+        assert told.to_provider(neutral).content == told.to_provider(plain).content
+
+
+def test_what_stands_beside_anthropics_results_comes_back():
+    """A key of a user's message that holds results goes back with it, also where another message is joined to it."""
+    calls = [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ("a", "b")]
+    result = {"type": "tool_result", "content": "r"}
+    said = {"role": "user", "content": [{**result, "tool_use_id": "a"}], "x": 1}
+    more = {"role": "user", "content": [{**result, "tool_use_id": "b"}], "y": 2}
+    first = [{"role": "user", "content": "q"}, {"role": "assistant", "content": calls}]
+    dialect = dialects.named("anthropic")
+
+    sent = dialect.to_provider(dialect.from_provider([*first, said, more]))
+
+    joined = {**said, **more, "content": [*said["content"], *more["content"]]}
+    assert sent.content["messages"] == [*first, joined]
+    assert sent.losses == ()
 
 
 @pytest.mark.parametrize("other", NAMES)

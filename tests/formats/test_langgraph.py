@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.formats import langgraph, plain_msgpack, tables
-from ledger.formats.base import Draft, Schema, Skipped
+from ledger.formats import langchain_messages, langgraph, plain_msgpack, tables
+from ledger.formats.base import Draft, Notes, Schema, Skipped
 from tests import tidy
 from tests.formats.finds import answer, checked, shape, tree, types
 from tests.formats.given import Given
@@ -143,6 +143,17 @@ def test_states_that_repeat_all_give_each_message_once():
         answer(tree(one)[str(one.current)]),
         one.turns[0].usage,
     )
+
+
+def test_a_key_that_says_nothing_in_its_role_is_kept():
+    """Calls of a message that is not the model's, and the id of a call at one that is no result, stay beside it."""
+    message = {"type": "human", "content": "a", "tool_calls": [{"id": "1"}], "tool_call_id": "2"}
+
+    (said,) = langchain_messages.neutral(message, Notes())
+
+    assert {"id": None, "tool_calls": [{"id": "1"}], "tool_call_id": "2"} == said["only"][
+        "langchain"
+    ]
 
 
 @settings(max_examples=30)
