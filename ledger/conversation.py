@@ -221,12 +221,13 @@ class Conversation:
         those the conversation was opened with). messages: the user side as neutral messages, where the
         inputs do not say all of it (pictures, instructions); the program finds it in
         `current().messages()`. context, approve: as for `open`, of this turn only; None: the conversation's own;
-        `approve=[]` asks nobody. Of these three an input or a setting of the name comes first. request_id: sent
+        `approve=[]` asks nobody. expect: the turn that its sender saw as the newest here (None: none); behind
+        another one it is refused. Of these four an input or a setting of the name comes first. request_id: sent
         again, it is the same turn, whatever its place and settings: its recorded outcome, nothing new; this view
         then goes on from it, as after the first call.
         Raises: what the program raises, after the turn is recorded `failed`. TypeError: the inputs
-        do not fit; nothing was recorded. conversation-busy, conversation-signature, conversation-nested,
-        request-mismatch, record-invalid, record-too-large, store errors; store-gone: it was deleted meanwhile.
+        do not fit; nothing was recorded. conversation-busy, conversation-moved, conversation-nested,
+        conversation-signature, request-mismatch, record-invalid, record-too-large, store errors; store-gone.
         """
         sending = self._maker.prepare(args, kwargs, request_id)
         carrying.through([sending], lambda: self._answer(sending))
@@ -337,6 +338,7 @@ class Conversation:
         outputs: Mapping[str, Any] | str,
         *,
         parent: TurnLike | EllipsisType | None = ...,
+        expect: TurnLike | EllipsisType | None = ...,
         model: str | None = None,
         usage: Any = None,
         saw: Iterable[TurnLike] | None = None,
@@ -350,13 +352,13 @@ class Conversation:
         out: where this view continues. usage: token counts by name, whole numbers, or the usage of a
         provider's reply, as its client gives it or as data. saw: the turns it was shown; None: those
         this view's context shows there. messages: the whole exchange in the neutral form: the user
-        side first, then all that came after. request_id: as for `send`.
-        Raises: turn-state: the parent is not done. record-invalid, conversation-busy, request-mismatch, store errors.
+        side first, then all that came after. expect, request_id: as for `send`.
+        Raises: turn-state: the parent is not done. record-invalid, conversation-busy, conversation-moved,
+        request-mismatch, store errors.
         """
         how: dict[str, Any] = {"parent": parent, "model": model, "usage": usage, "saw": saw}
-        making = self._maker.recording(
-            inputs, outputs, messages=messages, request_id=request_id, **how
-        )
+        how |= {"messages": messages, "request_id": request_id, "expect": expect}
+        making = self._maker.recording(inputs, outputs, **how)
         return self._make(making)
 
     def sync(

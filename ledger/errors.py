@@ -200,9 +200,9 @@ class BusyWaiting(Busy):
 
 
 class HeadMoved(LedgerError):
-    """Raised when others added turns behind the one that a list of messages goes on from.
+    """Raised when the newest turn is not the one that a send or a list of messages goes on from.
 
-    Next: read the turns and answer anew, or keep both with moved="branch".
+    Next: read the turns and send anew, or keep both: with `continue_from`, of a list with moved="branch".
     """
 
     code: ClassVar[str] = "conversation-moved"
@@ -211,8 +211,8 @@ class HeadMoved(LedgerError):
     found: str | None
 
     def message(self) -> str:
-        news = f"the newest turn is {self.found}, not {self.expected}"
-        return f'conversation {self.conversation}: {news}; read it, or sync with moved="branch"'
+        news = f"the newest turn is {self.found or 'none'}, not {self.expected or 'none'}"
+        return f'conversation {self.conversation}: {news}; read it, or keep both: continue_from, moved="branch"'
 
 
 class Nested(LedgerError):

@@ -236,6 +236,7 @@ class Conversation:
         outputs: Mapping[str, Any] | str,
         *,
         parent: TurnLike | EllipsisType | None = ...,
+        expect: TurnLike | EllipsisType | None = ...,
         model: str | None = None,
         usage: Any = None,
         saw: Iterable[TurnLike] | None = None,
@@ -247,9 +248,8 @@ class Conversation:
         Args, Raises: as `ledger.Conversation.record`.
         """
         how: dict[str, Any] = {"parent": parent, "model": model, "usage": usage, "saw": saw}
-        making = self._maker.recording(
-            inputs, outputs, messages=messages, request_id=request_id, **how
-        )
+        how |= {"messages": messages, "request_id": request_id, "expect": expect}
+        making = self._maker.recording(inputs, outputs, **how)
         return await self._make(making)
 
     async def sync(

@@ -25,12 +25,15 @@ class Beside(NamedTuple):
     """Which earlier turns it is shown."""
     approve: approving.Rule | None = None
     """Which of its tools a person is asked about."""
+    expect: Any = ...
+    """What names the turn that is to be the newest where it is made; None: none; `...`: whichever is."""
 
 
 NOTHING = Beside()
 MESSAGES = "messages"
 """The keyword under which a send is given its user side."""
-NAMES = (MESSAGES, "context", "approve")
+EXPECT = "expect"
+NAMES = (MESSAGES, "context", "approve", EXPECT)
 """The keywords of a send that say one turn's own."""
 
 
@@ -44,10 +47,11 @@ def take(
     """
     own = [name for name in NAMES if name in kwargs and name not in taken]
     rest = {name: value for name, value in kwargs.items() if name not in own}
-    told, context, approve = (kwargs[name] if name in own else None for name in NAMES)
+    told, context, approve = (kwargs[name] if name in own else None for name in NAMES[:-1])
+    expect: Any = kwargs[EXPECT] if EXPECT in own else ...
     approving.check(approve)
     rule = None if context is None else rules.of(context)
-    return Beside(None if told is None else _user_side(told, given), rule, approve), rest
+    return Beside(None if told is None else _user_side(told, given), rule, approve, expect), rest
 
 
 def _user_side(told: Any, given: list[Attachment]) -> list[Message]:

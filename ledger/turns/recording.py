@@ -27,6 +27,7 @@ class Record(Making):
         outputs: dict[str, Any],
         *,
         parent: TurnLike | EllipsisType | None = ...,
+        expect: TurnLike | EllipsisType | None = ...,
         model: str | None = None,
         usage: Any = None,
         saw: Iterable[TurnLike] | None = None,
@@ -54,6 +55,7 @@ class Record(Making):
             messages=answered,
         )
         self._named = parent
+        self.expect = expect
         self._saw = None if saw is None else list(saw)
 
     def _repeats(self, history: History) -> str | None:
@@ -62,6 +64,7 @@ class Record(Making):
     def _parent(self, history: History) -> tuple[str | None, str | None]:
         if isinstance(self._named, EllipsisType):
             return super()._parent(history)
+        self.view.check_newest(history, self.expect)
         reason = "only a turn that is done can be continued"
         return self.view.done(history, self._named, reason), None
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from inspect import BoundArguments
+from types import EllipsisType
 from typing import Any, Protocol, cast
 
-from ledger.errors import Cancelled, Nested, TurnUnknown, counted
+from ledger.errors import Cancelled, HeadMoved, Nested, TurnUnknown, counted
 from ledger.records import messages, redacting
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
@@ -26,7 +27,7 @@ from ledger.turns.judging import Judge
 from ledger.turns.log import Begun, Log
 from ledger.turns.world import SYSTEM, World
 from ledger.views import History, Rule, all_turns, signature
-from ledger.views.place import Cursor, Place, Sends
+from ledger.views.place import Cursor, Place, Sends, nearest_alive, newest
 from ledger.views.states import Dead, State
 from ledger.views.summaries import Wanted
 
@@ -126,6 +127,18 @@ class View:
         stands = cursor.resolve(history)
         now, dead = self.world.now(), self.dead(history, stands)
         return history.place(now=now, sends=sends, at=stands, dead=dead)
+
+    def check_newest(self, history: History, expect: TurnLike | EllipsisType | None) -> None:
+        """Refuse a turn where another one is the newest than its caller saw. Raises: conversation-moved, turn-unknown.
+
+        What ended without an answer does not count.
+        """
+        if isinstance(expect, EllipsisType):
+            return
+        seen = None if expect is None else self.find(history, expect)
+        now = newest(history, self.cursor)
+        if nearest_alive(history, seen) != now:
+            raise HeadMoved(conversation=self.conversation, expected=seen, found=now)
 
     def claim(self, attempt: int = 1) -> Claim:
         """Return this process's claim on a turn."""
@@ -330,6 +343,8 @@ class Making(ABC):
         """Whether it is no longer wanted: nothing is recorded then."""
         self.at: Cursor | None = None
         """Where it is made as if the view stood there; None: where the view stands."""
+        self.expect: TurnLike | EllipsisType | None = ...
+        """The turn that is to be the newest where the view stands; None: none; `...`: whichever is."""
         self.given: list[Attachment] = []
         """The attachments that its records name: the store has them before."""
         self.quoted = Quoted()
@@ -390,6 +405,7 @@ class Making(ABC):
 
     def _parent(self, history: History) -> tuple[str | None, str | None]:
         """Return where the turn goes, and the turn to wait for first; or refuse."""
+        self.view.check_newest(history, self.expect)
         place = self.view.place(history, self.view.sends, self.at)
         if place.refusal is not None:
             raise place.refusal
@@ -430,6 +446,7 @@ class Start(Making):
             self.begun = under.begun
         self.given += given
         self.at = at
+        self.expect = beside.expect
         self._program = program.description
         self._inputs = inputs
         self._settings = program.settings_to_record(settings)

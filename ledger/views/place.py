@@ -94,6 +94,23 @@ class Cursor(msgspec.Struct, frozen=True):
         return latest(tree, self.turn) if self.kind == "branch" else self.turn
 
 
+def newest(tree: Tree, cursor: Cursor) -> str | None:
+    """Return the newest turn where a view stands that did not end without an answer; None: there is none.
+
+    Of a view on an exact turn that is not the head it is the newest behind that turn.
+    """
+    at = cursor.resolve(tree)
+    if at is not None and cursor.kind == "exactly" and at != tree.head:
+        at = latest(tree, at)
+    return nearest_alive(tree, at)
+
+
+def nearest_alive(tree: Tree, turn: str | None) -> str | None:
+    """Return the turn if it is done or did not end yet, else its nearest ancestor that is; None: there is none."""
+    alive = (node.id for node in tree.upward(turn) if node.done or node.outcome is None)
+    return next(alive, None)
+
+
 def nearest_done(tree: Tree, turn: str | None) -> str | None:
     """Return the turn if it is done, else its nearest ancestor that is; None: there is none."""
     return next((node.id for node in tree.upward(turn) if node.done), None)

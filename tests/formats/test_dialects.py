@@ -104,7 +104,9 @@ def test_a_key_comes_back_is_refused_or_told_wherever_it_stands(name):
 def says_nothing(content):
     """Whether a reply has neither words nor calls: no provider takes one, so it is not sent again."""
     return any(
-        thing.get("role") == "assistant" and not thing.get("content") and not thing.get("tool_calls")
+        thing.get("role") == "assistant"
+        and not thing.get("content")
+        and not thing.get("tool_calls")
         for thing in objects_in(content)
     )
 

@@ -73,14 +73,14 @@ class Worker:
         """The turns of a chat, as this worker has them."""
         return self.http.get(f"/chats/{chat}").json()
 
-    def send(self, chat, message, request_id):
+    def send(self, chat, message, request_id, **seen):
         """Send a message and stay for the answer. Returns: the turn, ended; or the refusal."""
-        with self.stream(chat, message, request_id) as reply:
+        with self.stream(chat, message, request_id, **seen) as reply:
             return list(received(reply))[-1]["turn"]
 
-    def stream(self, chat, message, request_id, last=None):
+    def stream(self, chat, message, request_id, last=None, **seen):
         """Send a message; the response, open."""
-        sent = {"message": message, "request_id": request_id}
+        sent = {"message": message, "request_id": request_id, **seen}
         headers = {"Last-Event-ID": last} if last else {}
         return self.http.stream("POST", f"/chats/{chat}/turns", json=sent, headers=headers)
 
@@ -192,6 +192,21 @@ def test_an_answer_is_streamed_and_recorded(workers):
     assert text_of(told) == end["turn"]["result"] == "You said: one two "
     assert (end["id"], end["turn"]["state"]) == (None, "done")
     assert b.turns("c") == [end["turn"]]
+
+
+def test_a_message_from_a_tab_that_is_behind_is_refused(workers):
+    """A message whose sender did not see the newest turn is refused, and records nothing; sent again it is one turn."""
+    a, b = workers
+    first = a.send("c", "one", "r1", seen=None)
+    second = b.send("c", "two", "r2", seen=first["id"])
+
+    late = a.http.post(
+        "/chats/c/turns", json={"message": "three", "request_id": "r3", "seen": first["id"]}
+    )
+
+    assert (late.status_code, late.json()["code"]) == (409, "conversation-moved")
+    assert a.send("c", "two", "r2", seen=first["id"]) == second
+    assert [turn["id"] for turn in a.turns("c")] == [first["id"], second["id"]]
 
 
 def test_a_turn_is_followed_at_another_worker(workers):
