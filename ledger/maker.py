@@ -282,10 +282,23 @@ class Maker:
         begun = Begun()
         view, history = self._view, self._log.begin(begun)
         merged = [view.find(history, turn) for turn in turns]
+        if merged and (request_id is None or history.request(request_id) is None):
+            self._refuse_merge(history, merged[0], onto)
         by = merging.in_conversation(by, lambda turn: view.find(history, turn))
         making = Merge(view, merged, merging.made_by(by), request_id, onto=onto)
         making.begun = begun
         return Merging(self, making, by, inputs)
+
+    def _refuse_merge(
+        self, history: History, first: str, onto: TurnLike | EllipsisType | None
+    ) -> None:
+        """Refuse a merge for what stays as it is however long turns are waited for."""
+        program = self._view.merged_program(history, first)
+        self.check_content(program, self._kept_of(program))
+        if onto is not None and not isinstance(onto, EllipsisType):
+            landing = history.node(self._view.find(history, onto))
+            if landing.outcome is not None:
+                self._view.done(history, landing.id, "a merge lands on a turn that is done")
 
     def step(self, making: Making) -> str | None:
         """Append a turn in the making, or find the turn it repeats; None: it has to wait, or wants a summary."""

@@ -62,6 +62,35 @@ async def judge_later(answers):
 
 
 @FACES
+def test_a_place_to_land_that_will_never_do_is_refused_at_once(face):
+    """A turn that failed, or is not there, as `onto`: nobody waits for the turns that still run to be told so."""
+    began, go = threading.Event(), threading.Event()
+
+    def program(message: str) -> str:
+        if message == "bad":
+            raise ValueError("no")
+        if message == "slow":
+            began.set()
+            go.wait(30)
+        return message
+
+    async def main():
+        chat = face.open("alex", program, store=ledger.MemoryStore())
+        with pytest.raises(ValueError, match="no"):
+            await got(chat("bad"))
+        slow = await got(chat.stream("slow"))
+        await asyncio.to_thread(began.wait, 30)
+        for onto, refused in ((1, errors.TurnState), (7, errors.TurnUnknown)):
+            with pytest.raises(refused):
+                await got(chat.merge([slow.turn], judge, onto=onto))
+        assert slow.turn.state == "running"
+        go.set()
+        await got(slow.turn.wait(30))
+
+    asyncio.run(main())
+
+
+@FACES
 @pytest.mark.parametrize("by", [judge, judge_later, ledger.program(judge)])
 def test_what_a_merging_program_notes_is_recorded(face, by):
     """The model, the usage and the time are the merge's, whether its program is async or not."""

@@ -1,6 +1,7 @@
 """What a turn was asked is asked again, beside it: another answer, or another question."""
 
 import asyncio
+import enum
 import inspect
 import threading
 from datetime import date
@@ -88,6 +89,35 @@ def test_an_edit_that_has_no_place_in_the_messages_is_refused(face):
             await got(chat.regenerate(first, "Where?"))
         assert (await got(chat.regenerate(first, "What?"))).result == "a: What is this?, uri"
         assert len(await got(chat.all_turns())) == 2
+
+    asyncio.run(main())
+
+
+class Tone(enum.Enum):
+    """An input that is recorded as text."""
+
+    KIND = "kind"
+    STERN = "stern"
+
+
+@FACES
+def test_an_input_that_is_given_as_it_was_is_no_edit(face):
+    """Compared is what is recorded of it, whatever its type; another one takes its place where it stands."""
+
+    def toned(message: str, tone: Tone, day: date, seen: Attachment) -> str:
+        parts = ledger.current().messages()[-1]["parts"]
+        return ", ".join(part.get("content", "") for part in parts if part["type"] == "text")
+
+    async def main():
+        chat = face.open("alex", toned, store=ledger.MemoryStore())
+        picture, day = Attachment(b"png", media_type="image/png"), date(2026, 1, 2)
+        told = asked("What?", PICTURE, "kind")
+        first = await got(chat.send("What?", Tone.KIND, day, picture, messages=told))
+        again = await got(chat.regenerate(first, "Who?", Tone.KIND, day, picture))
+        stern = await got(chat.regenerate(first, tone=Tone.STERN))
+        assert (again.result, stern.result) == ("Who?, kind", "What?, stern")
+        with pytest.raises(TypeError, match="'day' is no text of its own"):
+            await got(chat.regenerate(first, day=date(2027, 1, 2)))
 
     asyncio.run(main())
 

@@ -70,11 +70,11 @@ def _edited(
     recorded: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> list[Message]:
-    for parameter, new in given.items():
+    for parameter, value in given.items():
         if not program.parameter(parameter):
             continue
         name = program.recorded_as(parameter)
-        old = recorded.get(name)
+        old, new = recorded.get(name), program.write_input(parameter, value)
         if type(new) is type(old) and new == old:
             continue
         if not isinstance(old, str) or not isinstance(new, str) or not _holds(said, old):

@@ -147,6 +147,10 @@ class Program:
         }
         return bound, written
 
+    def write_input(self, parameter: str, value: Any) -> Any:
+        """Return a value of an input as it would be recorded. Raises: record-invalid naming the path."""
+        return self._fields.inputs[parameter].write(value, f"inputs.{self._names[parameter]}", [])
+
     def read_inputs(self, inputs: Mapping[str, Any], attached: Bind = as_it_is) -> dict[str, Any]:
         """Return those of recorded inputs that it takes, by parameter. Args: attached: as for `rebind`."""
         return {

@@ -8,6 +8,7 @@ those of a rating or a label say nothing: others write to the same log.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -155,6 +156,8 @@ def rating_data(value: Any, by: Any, why: Any) -> dict[str, Any]:
 def label_data(text: Any, *, on: bool) -> dict[str, Any]:
     """Return the data of a label's entry. Raises: TypeError, ValueError, naming what is wrong."""
     _check_name(text, "a label")
+    if on and any(unicodedata.category(sign) == "Cc" for sign in text):
+        raise ValueError("a label has no control characters; an index could not find it by them")
     return {"label": text, "on": on}
 
 

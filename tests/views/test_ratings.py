@@ -159,14 +159,20 @@ def test_what_cannot_be_a_rating_is_refused(value, by, why, error, told):
     [
         (5, TypeError),
         (None, TypeError),
-        *((text, ValueError) for text in ("", "  ", "a\u2028b", " a", "a\n", "x" * 101)),
+        *((text, ValueError) for text in ("", "  ", "a\u2028b", "a\0b", " a", "a\n", "x" * 101)),
     ],
 )
 def test_what_cannot_be_a_label_is_refused(text, error):
-    """A label is text of one line, 1 to 100 characters, no blanks around it."""
+    """A label is text of one line, 1 to 100 characters, none of them control characters, no blanks around it."""
     with pytest.raises(error, match="a label"):
         ratings.label_data(text, on=True)
     assert ratings.label_data("x" * 100, on=False) == {"label": "x" * 100, "on": False}
+
+
+def test_any_label_can_be_taken_off():
+    """One with a control character, from elsewhere, is taken off; joined signs are no such characters."""
+    assert ratings.label_data("a\0b", on=False) == {"label": "a\0b", "on": False}
+    assert ratings.label_data("👩‍💻", on=True)["label"] == "👩‍💻"
 
 
 def test_values_are_kept_as_they_are():
