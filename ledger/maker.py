@@ -276,7 +276,11 @@ class Maker:
         inputs: Mapping[str, Any],
         request_id: str | None,
     ) -> Merging:
-        """Return a merge on its way. Raises: turn-unknown; TypeError, ValueError: `turns` or `by` cannot be."""
+        """Return a merge on its way.
+
+        Raises: turn-unknown; TypeError, ValueError: `turns` or `by` cannot be. turn-state: `onto` ended without an
+        answer. conversation-content.
+        """
         if isinstance(turns, str) or not isinstance(turns, Iterable):
             raise TypeError(f"merge takes a list of turns, as [3, 5]; not {turns!r}")
         begun = Begun()

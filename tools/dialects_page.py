@@ -79,7 +79,8 @@ PROBES: dict[str, list[dict[str, Any]]] = {
 
 KEPT = {
     "openai": "an image's `detail`, cache marks, refusals, `audio` answers, `custom` calls, "
-    "how arguments were spelled, keys of a message that are not known here, or say nothing in its role (a `tool_call_id` at an answer)",
+    "how arguments were spelled, keys of a message that are not known here, or say nothing in its role (a "
+    "`tool_call_id` at an answer)",
     "openai-responses": "`reasoning` items with `encrypted_content`, the items' own ids (`fc_…`, `msg_…`, `rs_…`), "
     "`status`, `phase`, annotations, refusals, `detail`, cache marks; every other item whole",
     "anthropic": "the `signature` of thinking, redacted thinking, `cache_control`, citations, `is_error`; blocks of "
