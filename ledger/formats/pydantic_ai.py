@@ -314,8 +314,10 @@ def _is_file(value: Any) -> bool:
 
 
 def _item(one: Any, path: str) -> Part:
-    """Return an item of a prompt, or a file of a result, as a part. Raises: import-invalid: it is neither text nor
-    an object."""
+    """Return an item of a prompt, or a file of a result, as a part.
+
+    Raises: import-invalid: it is neither text nor an object.
+    """
     if isinstance(one, str):
         return {"type": "text", "content": one}
     one = item(one, path)

@@ -33,6 +33,7 @@ NOTHING = Beside()
 MESSAGES = "messages"
 """The keyword under which a send is given its user side."""
 EXPECT = "expect"
+"""The keyword under which a send names the turn that its sender saw as the newest; None says: none."""
 NAMES = (MESSAGES, "context", "approve", EXPECT)
 """The keywords of a send that say one turn's own."""
 

@@ -129,9 +129,9 @@ class View:
         return history.place(now=now, sends=sends, at=stands, dead=dead)
 
     def check_newest(self, history: History, expect: TurnLike | EllipsisType | None) -> None:
-        """Refuse a turn where another one is the newest than its caller saw. Raises: conversation-moved, turn-unknown.
+        """Refuse a turn whose caller did not see the newest one here; what ended without an answer does not count.
 
-        What ended without an answer does not count.
+        Raises: conversation-moved, turn-unknown.
         """
         if isinstance(expect, EllipsisType):
             return
