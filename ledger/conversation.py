@@ -22,6 +22,7 @@ from ledger.syncing import Moved, Synced, Syncer, wish_of
 from ledger.turn import Turn, outcome_of
 from ledger.turns import (
     annotating,
+    arrivals,
     carrying,
     commands,
     loops,
@@ -320,7 +321,7 @@ class Conversation:
         Raises: turn-unknown: there is no such turn, and no such send.
         """
         if request_id is not None:
-            waits = stopping.cancel(self.id, request_id)
+            waits = arrivals.cancel(self.id, request_id)
             history = self._log.read()
             if waits and history.request(request_id) is None:
                 return
@@ -543,7 +544,7 @@ class Conversation:
         """Record a turn once its place is free, and start its program; or find the turn it repeats."""
         self._view.refuse_nested()
         context = copy_context()
-        with stopping.waiting(sending.start):
+        with stopping.waiting(sending.start, self._log):
             while not carrying.begin(sending, context):
                 self._until_next(sending.start)
 
@@ -563,7 +564,7 @@ class Conversation:
     def _make(self, making: Making) -> Turn:
         """Append a turn in the making once its place is free; of one that it repeats, raise why it has no answer."""
         self._view.refuse_nested()
-        with stopping.waiting(making):
+        with stopping.waiting(making, self._log):
             while (turn := self._maker.step(making)) is None:
                 self._until_next(making)
         made = self._turn(turn)
@@ -576,6 +577,7 @@ class Conversation:
         """Wait until it is worth asking again: the log changed, or the summary is made that it wants."""
         if making.wants is None:
             self._log.wait(WAIT_S)
+            making.rests = None
             return
         summarizing = self._maker.summarizing(making)
         with summarizing.making():

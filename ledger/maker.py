@@ -6,6 +6,7 @@ awaiting one on its loop; so both make turns by the same steps and cannot drift 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context
@@ -71,7 +72,7 @@ class Merging:
         Raises: conversation-busy: its own program asks for it.
         """
         log, request_id = self._maker._log, self.making.request_id
-        with stopping.waiting(self.making):
+        with stopping.waiting(self.making, log):
             if request_id is None:
                 yield None
                 return
@@ -314,7 +315,8 @@ class Maker:
             self._log.append(lambda h: self._decided(making, h), making.given, begun=making.begun)
             if making.repeats is not None:
                 self._log.confirm()  # Who recorded it may have died before it was durable.
-            elif making.waits_for is not None or making.wants is not None:
+            elif making.waits or making.wants is not None:
+                making.rests = time.monotonic()
                 return None
             else:
                 making.quoted.refuse_behind(self._log, [making.turn], making.unsend)

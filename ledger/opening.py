@@ -43,7 +43,8 @@ def open(
     (TURN_LEDGER_STORE, else `turn-ledger` under the user's data); a folder; the URL of a database; or a store.
     context: which earlier turns the next turn is shown: `all_turns()`, `last_turns(n)`, `within(...)`, `only(...)`,
     `compacted(...)`, a `pipeline(...)` of them, or a function of earlier turns that gives those to show.
-    sends: what a send does while the turn before it runs: `queue` waits, `refuse` raises
+    sends: what a send does while the turn before it runs: `queue` waits (those of one process, to one store object or
+    path, start in the order in which they were sent; between processes no order is promised), `refuse` raises
     conversation-busy, `branch` goes beside it. rename: parameter of the program -> name the field is
     recorded under. earlier_without: outputs of the program, `reasoning` or `calls`, that earlier turns
     lack. approve: which tool calls a person is asked

@@ -379,7 +379,7 @@ class Conversation:
         """Record a turn once its place is free, and start its program; or find the turn it repeats."""
         self._view.refuse_nested()
         context = copy_context()
-        with stopping.waiting(sending.start):
+        with stopping.waiting(sending.start, self._log):
             while not await begin(sending, self._log, context):
                 await self._until_next(sending.start)
 
@@ -393,7 +393,7 @@ class Conversation:
 
     async def _make(self, making: Making) -> Turn:
         self._view.refuse_nested()
-        with stopping.waiting(making):
+        with stopping.waiting(making, self._log):
             while (turn := await self._do(lambda: self._maker.step(making))) is None:
                 await self._until_next(making)
         made = self._turn(turn)
@@ -406,6 +406,7 @@ class Conversation:
         """Wait until it is worth asking again: the log changed, or the summary is made that it wants."""
         if making.wants is None:
             await self._changed(blocking.WAIT_S)
+            making.rests = None
             return
         summarizing = await self._do(lambda: self._maker.summarizing(making))
         with summarizing.making():

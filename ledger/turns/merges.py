@@ -102,10 +102,14 @@ class Merge(Making):
     def _repeats(self, history: History) -> str | None:
         return commands.merged_as(history, self.request_id, self.merged)
 
-    def _parent(self, history: History) -> tuple[str | None, str | None]:
+    def queues_at(self, history: History) -> str | None:
+        """None: where it lands is free."""
+        return None
+
+    def _parent(self, history: History) -> tuple[str | None, bool]:
         if isinstance(self._onto, EllipsisType):
-            return history.landing(self.merged), None
-        return self.view.done(history, self._onto, "a merge lands on a turn that is done"), None
+            return history.landing(self.merged), False
+        return self.view.done(history, self._onto, "a merge lands on a turn that is done"), False
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         """Return its records. What it was asked is what the first merged turn was asked."""

@@ -61,12 +61,16 @@ class Record(Making):
     def _repeats(self, history: History) -> str | None:
         return self._sent_before(history, self._sent.inputs, self._sent.messages)
 
-    def _parent(self, history: History) -> tuple[str | None, str | None]:
+    def queues_at(self, history: History) -> str | None:
+        """As any other; a parent that is named is done, and free."""
+        return super().queues_at(history) if isinstance(self._named, EllipsisType) else None
+
+    def _parent(self, history: History) -> tuple[str | None, bool]:
         if isinstance(self._named, EllipsisType):
             return super()._parent(history)
         self.view.check_newest(history, self.expect)
         reason = "only a turn that is done can be continued"
-        return self.view.done(history, self._named, reason), None
+        return self.view.done(history, self._named, reason), False
 
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
         if self._saw is not None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from ledger.records.kinds import NewRecord
-from ledger.turns import commands, current, following, running
+from ledger.turns import arrivals, commands, current, following, running
 from ledger.turns.log import Log
 from ledger.turns.view import Making, View
 from ledger.views import History
@@ -57,18 +55,16 @@ def abandon(log: Log, view: View, turn: str) -> None:
 
 # -- what waits to be recorded ---------------------------------------------------------------------
 
-_lock = threading.Lock()
-_waiting: dict[tuple[str, str], list[Making]] = {}
-
 
 @contextmanager
-def waiting(making: Making) -> Iterator[None]:
-    """Let a turn be cancelled while it waits to be recorded: under its request id, and with the turn it is made in."""
+def waiting(making: Making, log: Log) -> Iterator[None]:
+    """Have a turn wait to be recorded, behind those that came before it (`arrivals`).
+
+    Meanwhile it can be cancelled: under its request id, and with the turn that it is made in.
+    """
     outer = current.recorded_turn()
     with nullcontext() if outer is None else outer.stopping(making.cancel):
-        if making.request_id is not None:
-            with _lock:
-                _waiting.setdefault(_key(making), []).append(making)
+        arrivals.arrive(making, log.conversation, log.store)
         try:
             yield
         finally:
@@ -76,33 +72,5 @@ def waiting(making: Making) -> Iterator[None]:
 
 
 def waits_no_more(making: Making) -> None:
-    """Let a turn not be cancelled under its request id any more; again is no error."""
-    key = _key(making)
-    with _lock:
-        left = [other for other in _waiting.pop(key, []) if other is not making]
-        if left:
-            _waiting[key] = left
-
-
-def _key(making: Making) -> tuple[str, str]:
-    return making.view.conversation, making.request_id or ""
-
-
-def cancel(conversation: str, request_id: str) -> bool:
-    """Cancel the sends of this process that wait under a request id. Returns: whether there was one."""
-    with _lock:
-        found = list(_waiting.get((conversation, request_id), ()))
-    for making in found:
-        making.cancel()
-    return bool(found)
-
-
-def _renew() -> None:
-    """In a fork's child no send of its parent waits."""
-    global _lock
-    _lock = threading.Lock()
-    _waiting.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+    """Have a turn wait no more, so that it cannot be cancelled under its request id; again is no error."""
+    arrivals.leave(making, making.view.conversation)

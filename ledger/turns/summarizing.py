@@ -13,7 +13,7 @@ from typing import Any
 
 from ledger.errors import LedgerError, SummaryFailed
 from ledger.records import values
-from ledger.turns import commands, programs
+from ledger.turns import arrivals, commands, programs
 from ledger.turns.log import Log
 from ledger.turns.view import Start
 
@@ -35,7 +35,8 @@ class Summarizing:
     def making(self) -> Iterator[None]:
         """While `by` is at work: what it raises is told as the failure it is. Raises: summary-failed."""
         try:
-            yield
+            with arrivals.serving(self._start):
+                yield
         except Exception as error:
             raise self._failed(f"it raised {type(error).__name__}") from error
 

@@ -17,7 +17,7 @@ from ledger.errors import Cancelled, HeadMoved, Nested, TurnUnknown, counted
 from ledger.records import messages, redacting
 from ledger.records.kinds import NewRecord
 from ledger.records.redacting import Redact
-from ledger.turns import approving, beside, commands, current, programs
+from ledger.turns import approving, arrivals, beside, commands, current, programs
 from ledger.turns.attachments import Attachment, lowered
 from ledger.turns.beside import NOTHING, Beside
 from ledger.turns.commands import Claim, Outcome, Sent
@@ -335,8 +335,10 @@ class Making(ABC):
         """The request id that it is made under."""
         self.repeats: str | None = None
         """The turn that was already made for the same request."""
-        self.waits_for: str | None = None
-        """The running turn to wait for before asking again."""
+        self.waits = False
+        """Whether a turn that runs, or a send that came before, is to be waited for before asking again."""
+        self.rests: float | None = None
+        """Since when it does nothing but wait to ask again, on the monotonic clock; None: it is at work."""
         self.wants: Wanted | None = None
         """The summary to make before asking again."""
         self.cancelled = False
@@ -379,8 +381,8 @@ class Making(ABC):
         if self.repeats is not None:
             return []
         self.quoted.refuse(history)
-        parent, self.waits_for = self._parent(history)
-        return self._records(history, parent) if self.waits_for is None else []
+        parent, self.waits = self._parent(history)
+        return [] if self.waits else self._records(history, parent)
 
     def unsend(self, history: History) -> list[NewRecord]:
         """Return the end of a turn that was recorded and that nobody runs; none when it was not, or has ended."""
@@ -403,13 +405,21 @@ class Making(ABC):
         kept = None if said is None else sent["messages"]
         return commands.repeated(history, self.request_id, sent["inputs"], kept)
 
-    def _parent(self, history: History) -> tuple[str | None, str | None]:
-        """Return where the turn goes, and the turn to wait for first; or refuse."""
+    def queues_at(self, history: History) -> str | None:
+        """Return the turn that it waits to continue, empty before the first one; None: it stands behind nobody."""
+        cursor = self.view.cursor if self.at is None else self.at
+        if self.view.sends != "queue" or cursor.kind == "start":
+            return None
+        return cursor.resolve(history) or ""
+
+    def _parent(self, history: History) -> tuple[str | None, bool]:
+        """Return where the turn goes, and whether it is to wait first; or refuse."""
         self.view.check_newest(history, self.expect)
         place = self.view.place(history, self.view.sends, self.at)
         if place.refusal is not None:
             raise place.refusal
-        return place.parent, place.waits_for
+        waits = place.waits_for is not None
+        return place.parent, waits or arrivals.is_behind(self, self.view.conversation, history)
 
     @abstractmethod
     def _records(self, history: History, parent: str | None) -> list[NewRecord]:
@@ -479,14 +489,19 @@ class Start(Making):
         """Whether the view goes on from it: not when it is one of several."""
         return self._under is None
 
-    def _parent(self, history: History) -> tuple[str | None, str | None]:
+    def queues_at(self, history: History) -> str | None:
+        """As any other; of several the first queues for all."""
+        placed = self._under is not None and self._under.placed
+        return None if placed else super().queues_at(history)
+
+    def _parent(self, history: History) -> tuple[str | None, bool]:
         if self._under is None:
             return super()._parent(history)
         if not self._under.placed:
-            self._under.parent, waits_for = super()._parent(history)
-            self._under.placed = waits_for is None
-            return self._under.parent, waits_for
-        return self._under.parent, None
+            self._under.parent, waits = super()._parent(history)
+            self._under.placed = not waits
+            return self._under.parent, waits
+        return self._under.parent, False
 
     def unsend(self, history: History) -> list[NewRecord]:
         if self.turn not in history or history.node(self.turn).outcome is not None:
