@@ -526,7 +526,8 @@ class Conversation:
         Returns: what went, and what cannot be promised (backups, merges and later turns that repeat it).
         Raises: turn-unknown. turn-state: it runs or waits. store-unsupported, store errors: once the
         store has decided the erasure every reader sees it, and the next writer finishes it.
-        Not promised: that another process which has the conversation open forgets what it has read.
+        Not promised: that another process which has the conversation open forgets what it has read; that its request
+        id is known any more: the same request, if it comes again, runs anew.
         """
         view = self._view
         target = view.find(self._log.read(), turn)

@@ -174,6 +174,25 @@ def test_the_receipt_says_what_went_and_what_is_not_promised(chat):
     assert CANARY.encode() not in chat.store.raw("alex")
 
 
+def test_a_forgotten_request_is_free_again():
+    """Nothing tells that it was answered: sent again it runs anew. The receipt says so, once."""
+    calls = []
+
+    def pay(message: str) -> str:
+        calls.append(message)
+        return "paid"
+
+    chat = ledger.open("alex", pay, store=ledger.MemoryStore())
+    chat("one")
+    turn = chat.send("pay", request_id="job-1")
+
+    assert "request id" not in str(chat.forget(1))
+    assert "Its request id is free" in str(chat.forget(turn))
+    assert "request id" not in str(chat.forget(turn))
+    assert chat.send("pay", request_id="job-1") != turn
+    assert calls == ["one", "pay", "pay"]
+
+
 def test_forgetting_again(chat):
     """Forgetting again is no error, and takes what was added since."""
     chat.forget(2)

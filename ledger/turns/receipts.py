@@ -26,6 +26,8 @@ class Receipt(msgspec.Struct, kw_only=True):
     """Other turns that rest on it: it was shown to them, so what they say may repeat it."""
     summaries: list[str] = []
     """Entries that named it and went with it, as `plugin/kind`."""
+    had_request: bool = False
+    """Whether it was sent under a request id, which is free again."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all this as JSON data."""
@@ -38,6 +40,8 @@ class Receipt(msgspec.Struct, kw_only=True):
         told = [
             "Backups, copies, exports, and the memory of processes that read it are not changed."
         ]
+        if self.had_request:
+            told.append("Its request id is free: the same request, if it comes again, runs anew.")
         if self.merges:
             told.append(f"Merges keep their own copy: {_listed(self.merges)}.")
         if self.shown_to:
@@ -79,6 +83,7 @@ def receipt(history: History, erased: Erased) -> Receipt:
         merges=merges,
         shown_to=[user for user in influenced if user not in merges],
         summaries=_summaries(history, erased),
+        had_request=history.node(turn).record.request_id is not None,
     )
 
 
