@@ -76,6 +76,11 @@ class TurnBase:
         return [self._other(turn) for turn in self._history.siblings(self._id)]
 
     @property
+    def latest(self) -> Self:
+        """The newest turn that is this one or descends from it: `chat.head = sibling.latest` goes to its branch."""
+        return self._other(self._history.latest(self._id))
+
+    @property
     def request_id(self) -> str | None:
         """The request id it was sent with."""
         return self._node.record.request_id
@@ -358,10 +363,10 @@ class TurnBase:
 
     # -- as Python sees it
 
-    def to_dict(self, *, saw: bool = True) -> dict[str, Any]:
-        """Return everything about it as JSON data: turns by their ids, attachments as references, times as text.
+    def to_dict(self, *, saw: bool = False) -> dict[str, Any]:
+        """Return all about it as JSON data: turns by their ids, attachments as references, times as text.
 
-        Args: saw: with the list of all it saw, which grows with the conversation. What these said is `shown`.
+        Args: saw: also the turns that it saw (`saw`, `without`): a list that grows with the conversation.
         """
         special = {
             "result": plain(self._plain_answer) if self._node.done else None,

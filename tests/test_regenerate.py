@@ -265,6 +265,28 @@ def test_inputs_that_are_given_by_their_place_alone_are_asked_again(face):
     asyncio.run(main())
 
 
+@FACES
+def test_the_arrows_of_a_page(face):
+    """`latest` is where a turn's branch ends by now: with it as the head all of that is shown and gone on from."""
+
+    async def main():
+        store = ledger.MemoryStore()
+        chat = face.open("alex", said, store=store, lm="a")
+        first, second = [await got(chat.send(each)) for each in ("a", "b")]
+        last = await got(chat.send("c"))
+        other = await got(chat.regenerate(first, "else"))
+        assert (first.latest, second.latest, last.latest, other.latest) == (last, last, last, other)
+        assert type(first.latest) is type(first)
+
+        await got(chat.set_head((await got(chat.turn(other.id))).siblings[0].latest))
+
+        assert ledger.open("alex", store=store).turns == [first, second, last]
+        assert (await got(face.open("alex", said, store=store, lm="a").send("d"))).parent == last
+        assert ledger.open("alex", store=store).turn(1).latest.inputs == {"message": "d"}
+
+    asyncio.run(main())
+
+
 def test_siblings_of_a_first_turn_are_all_first_turns(tmp_path):
     """Of any other turn they are its parent's children; both also in a long log, of which the end was read."""
     chat = ledger.open("alex", store=tmp_path)
@@ -276,3 +298,4 @@ def test_siblings_of_a_first_turn_are_all_first_turns(tmp_path):
     new = ledger.open("alex", store=tmp_path)
     assert [t.ordinal for t in new.turn(last.id).siblings] == [140, 141]
     assert [t.ordinal for t in new.turn(root.id).siblings] == [1, 142]
+    assert [new.turn(n).latest.ordinal for n in (140, 1)] == [140, 141]

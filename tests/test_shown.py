@@ -116,15 +116,15 @@ def test_attachments_are_shown_as_elsewhere():
 
 
 def test_a_turn_as_data():
-    """`to_dict` is JSON on both faces; without what grows with the conversation where that is not wanted."""
+    """`to_dict` is JSON on both faces; with what grows with the conversation where that is asked for."""
     _, view = asked(ledger.all_turns(without=["result"]))
     turn = view.send("three", lm="m")
     turn.rate(1)
-    told = json.loads(json.dumps(turn.to_dict()))
+    told = json.loads(json.dumps(turn.to_dict(saw=True)))
     assert (told["parent"], told["saw"]) == (turn.parent.id, [seen.id for seen in turn.saw])
     assert (told["model"], told["result"], told["ratings"][0]["value"]) == ("m", turn.result, 1)
     assert told["without"] == turn.without
-    assert told.keys() - turn.to_dict(saw=False).keys() == {"saw", "without"}
+    assert told.keys() - turn.to_dict().keys() == {"saw", "without"}
     assert aio.Turn(view._log, view._view, turn.id).to_dict() == turn.to_dict()
 
 

@@ -112,7 +112,7 @@ def _meant(turn: Turn, question: str | None) -> Any:
 
 def _tell(turn: Turn, asked: Any, verdict: str, *, as_json: bool) -> None:
     if as_json:
-        say_json({**turn.to_dict(), "answered": asked, "verdict": verdict})
+        say_json({**turn.to_dict(saw=True), "answered": asked, "verdict": verdict})
         return
     left = turn.waiting
     next_step = f"{len(left)} more open:" if left else f"nothing else is open; {going_on(turn)}"

@@ -150,7 +150,7 @@ def _refusing() -> Iterator[None]:
 
 def _tell(turn: Turn, *, as_json: bool) -> None:
     if as_json:
-        say_json(turn.to_dict())
+        say_json(turn.to_dict(saw=True))
         return
     lines = [heading(turn), *(noted(turn) or ["  neither rated nor labelled"])]
     say("\n".join(printable(line, lines=True) for line in lines))

@@ -137,7 +137,7 @@ def show(
     """
     found = named(conversation(context, id), turn)
     if as_json:
-        say_json({**found.to_dict(), **({"shown": found.shown} if shown else {})})
+        say_json({**found.to_dict(saw=True), **({"shown": found.shown} if shown else {})})
         return
     told = shown_text(found) if shown else []
     say("\n".join([turn_text(found, whole=True), *told]))

@@ -266,7 +266,7 @@ def _resume(
 
     carrying.through([resumption], go)
     if as_json:
-        say_json(turn.to_dict())
+        say_json(turn.to_dict(saw=True))
 
 
 def _show(turn: Turn) -> None:
@@ -313,7 +313,7 @@ def _resume_all(
     for name, why in turns.left.items():
         warn(f"{name} is left: {why}", as_json=as_json)
     if as_json:
-        say_json([{"conversation": turn.conversation, **turn.to_dict()} for turn in turns])
+        say_json([{"conversation": turn.conversation, **turn.to_dict(saw=True)} for turn in turns])
         return
     for turn in turns:
         say(printable(f"{turn.conversation}  {heading(turn)}"))

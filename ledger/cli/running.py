@@ -198,7 +198,7 @@ def _tell(turn: Turn | None, before: str, *, as_json: bool) -> None:
     if turn is None:
         say_json(None) if as_json else say("no turns yet")
     elif as_json:
-        say_json({**turn.to_dict(), "before": before})
+        say_json({**turn.to_dict(saw=True), "before": before})
     else:
         say(printable(heading(turn)))
         say("  " + _became(turn, before))

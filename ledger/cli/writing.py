@@ -151,7 +151,7 @@ def add(
         turn = chat.record(asked, answered, parent=after, model=model, messages=exchange)
     except OSError as error:
         raise typer.BadParameter(f"{error.filename}: {error.strerror}") from None
-    say_json(turn.to_dict()) if as_json else say(turn_text(turn))
+    say_json(turn.to_dict(saw=True)) if as_json else say(turn_text(turn))
 
 
 def _with_files(asked: str, answered: str, files: list[Path]) -> list[dict[str, Any]]:
@@ -213,7 +213,7 @@ def merge(
     except ValueError as error:  # The answers are tied, or in conflict.
         tell(f"{error}; here --pick TURN keeps one", "merge", as_json=as_json)
         raise typer.Exit(4) from None
-    say_json(turn.to_dict()) if as_json else say(turn_text(turn))
+    say_json(turn.to_dict(saw=True)) if as_json else say(turn_text(turn))
 
 
 def _by(
@@ -244,7 +244,7 @@ def head(
         chat.head = named(chat, turn)
     found = chat.head
     if as_json:
-        say_json(found.to_dict() if found else None)
+        say_json(found.to_dict(saw=True) if found else None)
     else:
         say(turn_text(found) if found else "no turns yet")
 
