@@ -84,8 +84,7 @@ class Conversation:
         return self._turns(self._log.read().order)
 
     def turn(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> Turn:
-        """Return one turn: by id, by a part of an id that only one has, or by ordinal (1 is first); or the
-        one that was sent under a request id.
+        """Return one turn: by id, by a part of an id that only one has, by ordinal (1 is first), or by request id.
 
         Raises: turn-unknown, saying how many fit. TypeError: not exactly one of the two is given.
         """
@@ -100,8 +99,7 @@ class Conversation:
     def head(self) -> Turn | None:
         """The turn this view stands on; None: the conversation is empty.
 
-        The next turn continues it, or its nearest ancestor that is done. Setting it makes a turn the
-        head for everyone who opens the conversation, and this view continues from exactly it.
+        The next turn continues it, or its nearest ancestor that is done. Setting it is `set_head`.
         """
         history = self._log.read()
         at = self._view.cursor.resolve(history)
@@ -314,8 +312,7 @@ class Conversation:
     def stop(self, turn: TurnLike | None = None, *, request_id: str | None = None) -> None:
         """Stop a turn, wherever it runs: within a second it ends `stopped`, its caller gets Cancelled.
 
-        A turn that waits or was interrupted has nobody to stop: it ends `abandoned`. One that ended
-        stays as it is.
+        A turn that waits or was interrupted has nobody to stop: it ends `abandoned`. One that ended stays as it is.
         Args: turn: None: the one this view stands on. request_id: the turn that was sent under it, and
         sends of this process that still wait under it: these are cancelled, and record nothing.
         Raises: turn-unknown: there is no such turn, and no such send.

@@ -173,10 +173,8 @@ class TurnBase:
     @property
     def state(self) -> str:
         """`running`, `waiting`, `interrupted`, `done`, `failed`, `stopped` or `abandoned`, now."""
-        node = self._node
-        if node.outcome is not None:
-            return node.outcome
-        return self._present()
+        outcome = self._node.outcome
+        return outcome if outcome is not None else self._present()
 
     @property
     def is_over(self) -> bool:
@@ -197,8 +195,7 @@ class TurnBase:
     def unfinished(self) -> list[dict[str, Any]]:
         """Tool calls that started and have no result: they may have run. Each: `key`, `name`, `input`, `at`.
 
-        Before the turn goes on a person says what each gave, or that it is to run again: see `resume`, by its
-        `key`, which names no other.
+        Before the turn goes on a person says by its `key` what each gave, or that it is to run again: see `resume`.
         """
         return claims.unfinished(self._node)
 
