@@ -351,8 +351,7 @@ class Conversation:
         provider's reply, as its client gives it or as data. saw: the turns it was shown; None: those
         this view's context shows there. messages: the whole exchange in the neutral form: the user
         side first, then all that came after. expect, request_id: as for `send`.
-        Raises: turn-state: the parent is not done. record-invalid, conversation-busy, conversation-moved,
-        request-mismatch, store errors.
+        Raises: turn-state: the parent is not done. Else as `send`, but for what the program raises.
         """
         how: dict[str, Any] = {"parent": parent, "model": model, "usage": usage, "saw": saw}
         how |= {"messages": messages, "request_id": request_id, "expect": expect}

@@ -276,9 +276,8 @@ class TurnBase:
     def ended(self) -> datetime | None:
         """When it ended, by the same clock as `started`; None before."""
         ended = self._node.ended
-        if ended is None:
-            return None
-        return self._source_time("updated") or times.from_text(ended.at)
+        own = self._source_time("updated")
+        return None if ended is None else own or times.from_text(ended.at)
 
     @property
     def seconds(self) -> float | None:
