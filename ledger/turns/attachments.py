@@ -14,7 +14,7 @@ import io
 import mimetypes
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Protocol
 
@@ -373,6 +373,16 @@ def plain(value: Any) -> Any:
     if type(value) is dict:
         return {key: plain(inner) for key, inner in value.items()}
     return [plain(inner) for inner in value] if type(value) is list else value
+
+
+def reading(given: Iterable[Attachment]) -> Callable[[str], bytes | None]:
+    """Return what gives the bytes of attachments that no store keeps, by what their references name them."""
+
+    def read(sha256: str) -> bytes | None:
+        found = (each for each in given if sha256 in (each.token, each._named["sha256"]))
+        return next((each.read() for each in found), None)
+
+    return read
 
 
 def raised(value: Any, blobs: Blobs | None, given: Iterable[Attachment] = ()) -> Any:

@@ -31,6 +31,9 @@ from ledger.views import sites
 class Running:
     """What a program may ask about the turn it answers, and add to it. Safe for threads."""
 
+    of_a_turn = True
+    """Whether it is a turn of a conversation, or inside one; else a declared program was called by itself."""
+
     def __init__(
         self,
         conversation: str,
@@ -46,9 +49,9 @@ class Running:
         exchange: Exchange | None = None,
     ) -> None:
         self.conversation = conversation
-        """The conversation's id."""
+        """The conversation's id; empty where the program was called by itself."""
         self.turn = turn
-        """The turn's id, recorded before the program was called."""
+        """The turn's id, recorded before the program was called; empty as the conversation's."""
         self.settings = dict(settings)
         """The conversation's settings with the turn's own over them."""
         self.model: str | None = None
@@ -149,9 +152,7 @@ class Running:
         """
         if self.stopped:
             raise Cancelled(turn=self.turn)
-        if not isinstance(text, str):
-            raise RecordInvalid(path="emit", reason=f"a piece is text, not {type(text).__name__}")
-        values.check(text, "emit", references=False)
+        check_piece(text)
         if text:
             self.pieces.add(text)
 
@@ -280,6 +281,13 @@ class Unrecorded(Running):
         return super().stopped or self._cancelled()
 
 
+def check_piece(text: object) -> None:
+    """Refuse what is no piece of an answer. Raises: record-invalid."""
+    if not isinstance(text, str):
+        raise RecordInvalid(path="emit", reason=f"a piece is text, not {type(text).__name__}")
+    values.check(text, "emit", references=False)
+
+
 def check_model(model: object) -> None:
     """Refuse a model that readers would not find again: it is named by text. Raises: TypeError."""
     if model is not None and not isinstance(model, str):
@@ -290,18 +298,34 @@ def check_model(model: object) -> None:
 def current() -> Running:
     """Return the turn that this code runs in.
 
+    A program that is declared with `ledger.program` and called by itself, outside every turn, has one of its own: it is
+    shown nothing (`earlier()` is empty, `messages()` has its own inputs), `settings` are empty, a reply or tool is
+    called and nothing is recorded, a piece is told to nobody.
     Raises: LookupError: no turn is running here.
     """
     around = here.get()
     if around is None:
-        raise LookupError("no turn is running here; ledger.current() is for use inside a program")
+        raise LookupError(
+            "no turn is running here; ledger.current() is for use inside a program: one that is called by itself "
+            "is declared with @ledger.program"
+        )
     return _running(around)
 
 
 def running_turn() -> Running | None:
     """Return the turn that this code runs in and that has not ended, or None."""
     around = here.get()
-    return None if around is None or around.running.over else _running(around)
+    return _running(around) if around is not None and _lasts(around) and not alone() else None
+
+
+def alone() -> bool:
+    """Say whether this code is outside every turn, those that ended included."""
+    around = here.get()
+    return around is None or not around.running.of_a_turn
+
+
+def _lasts(around: Here | None) -> bool:
+    return around is not None and not around.running.over
 
 
 def recorded_turn() -> Running | None:
@@ -329,6 +353,7 @@ def being(running: Running) -> AbstractContextManager[None]:
 
 def within(running: Running) -> AbstractContextManager[None]:
     """Be in a call inside the turn."""
+    _carry()
     around = here.get()
     return here.being(Here(running, running.site, around.notes if around is not None else None))
 
@@ -350,7 +375,7 @@ def _carry() -> None:
 
         @functools.wraps(start)
         def start_inside(thread: threading.Thread) -> None:
-            if running_turn() is not None:
+            if _lasts(here.get()):
                 thread.run = _inside(here.get(), thread.run)  # type: ignore[method-assign]
             start(thread)
 
@@ -370,7 +395,7 @@ def _carry_into_pools() -> None:
     def submit_inside(
         pool: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> Any:
-        if running_turn() is None:
+        if not _lasts(here.get()):
             return submit(pool, fn, *args, **kwargs)
         # The pool's own threads serve other turns later: they are started outside this one.
         work = functools.partial(submit, pool, _inside(here.get(), fn), *args, **kwargs)

@@ -9,8 +9,6 @@ from typing import Any, TypeVar, overload
 from ledger.turns import callables, content, helping
 from ledger.turns.declaring import DECLARED, Declared, check, declared
 
-_AWARE = "__ledger_helper__"
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -33,7 +31,8 @@ def program(
 ) -> Any:
     """Declare what a program wants recorded of it, and that it is a helper where a turn's program calls it.
 
-    Returned is a function that is called as before, of the same kind; an object is returned itself.
+    Returned is a function that is called as before, of the same kind; an object is returned itself, and is no helper.
+    Called outside every turn it has a turn of its own (`current`): it is shown nothing, and nothing of it is kept.
 
     Used bare or with arguments; declared again, the later word counts for each name.
 
@@ -71,9 +70,8 @@ def _declare(function: Any, said: Declared) -> Any:
     except (AttributeError, TypeError):
         name = callables.name_of(function)
         raise TypeError(f"{name} cannot carry a declaration; declare a function") from None
-    if inspect.isfunction(function) and not hasattr(function, _AWARE):
-        function = helping.aware(function)
-        setattr(function, _AWARE, True)
+    if inspect.isfunction(function) and not hasattr(function, helping.AWARE):
+        return helping.aware(function)
     return function
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -17,6 +18,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 from ledger.records import canonical, messages, values
 from ledger.records.messages import Called, Message
 from ledger.turns import callables, current, loops
+from ledger.turns.alone import AloneCall
 from ledger.turns.attachments import Attachment
 from ledger.turns.current import Running
 from ledger.turns.pool import in_pool
@@ -28,6 +30,8 @@ from ledger.views import History
 from ledger.views import steps as turn_steps
 
 Mode = Literal["conversation", "turn"]
+AWARE = "__ledger_helper__"
+"""Under which a declared function has the function that was declared."""
 Key = tuple[str, str]
 """A program, by its name and module."""
 
@@ -68,10 +72,11 @@ class Remembering(NamedTuple):
         for who, what in remembers.items():
             if what == "own":
                 own.add(_conversation(who))
-            elif callable(who) and not hasattr(who, "continue_from"):
-                helpers[key_of(who)] = what if isinstance(what, Memory) else remember(what)
-            else:
-                raise TypeError(f"remembers maps programs to what they remember, not {who!r}")
+                continue
+            memory = what if isinstance(what, Memory) else remember(what)
+            key = key_of(_declared(who))
+            if helpers.setdefault(key, memory) != memory:
+                raise TypeError(f"remembers says two things of {'.'.join(reversed(key))}")
         return cls(helpers, frozenset(own))
 
     def recorded(self) -> list[dict[str, Any]] | None:
@@ -97,6 +102,22 @@ class Remembering(NamedTuple):
 
     def __bool__(self) -> bool:
         return bool(self.helpers or self.own)
+
+
+def _declared(who: Any) -> Callable[..., Any]:
+    """Return the function that a helper is, found through what stands for it. Raises: TypeError: it is no helper."""
+    if hasattr(who, "continue_from"):
+        raise TypeError(f'remembers: {who!r} is a conversation, which remembers its "own"')
+    if not callable(who):
+        raise TypeError(f"remembers maps programs to what they remember, not {who!r}")
+    for layer in callables.layers(who):
+        found = getattr(layer, AWARE, None)
+        if inspect.isfunction(found):
+            return found
+    raise TypeError(
+        f"remembers: {callables.name_of(who)} is no helper, so it would remember nothing: "
+        "declare it with @ledger.program, or a function that calls it"
+    )
 
 
 def _conversation(who: Any) -> str:
@@ -216,9 +237,22 @@ class Call:
         mine = [c for c in (*before, *self._steps.calls()) if _made_by(c) == key]
         steps, answer = self._memory.steps, description.answer
         return [
-            _Remembered(call["call"], _row(call, steps=steps), _told(call, answer, steps=steps))
+            _Remembered(
+                call["call"],
+                turn_steps.call_row(call, steps=steps),
+                _told(call, answer, steps=steps),
+            )
             for call in mine
         ]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it is kept for later: its helper is remembered."""
+        return self._memory is not None
+
+    def say(self, piece: str) -> None:
+        """Say a piece of a generator's, as `emit`."""
+        self.helper.emit(piece)
 
     def record(self, value: Any) -> None:
         """Keep the call for later, if it is remembered. Raises: record-invalid, and as a step."""
@@ -265,12 +299,6 @@ def _made_by(call: Mapping[str, Any]) -> Key:
     return str(program.get("name")), str(program.get("module"))
 
 
-def _row(call: Mapping[str, Any], *, steps: bool) -> dict[str, Any]:
-    lmcc = call["lmcc"]
-    row = {**_object(lmcc.get("inputs")), **_object(lmcc.get("outputs"))}
-    return {**row, "steps": list(call.get("tools") or [])} if steps else row
-
-
 def _told(call: Mapping[str, Any], answer: str, *, steps: bool) -> list[Message]:
     """Return a helper's call as messages."""
     inputs, outputs = (_object(call["lmcc"].get(side)) for side in ("inputs", "outputs"))
@@ -302,8 +330,10 @@ def entering(function: Callable[..., Any]) -> None:
     _ROOT.set(callables.innermost(function))
 
 
-def begin(function: Callable[..., Any], args: Any, kwargs: Any) -> Call | None:
-    """Return the call that a program makes as a helper; None: it is a turn's own, or runs outside turns."""
+def begin(function: Callable[..., Any], args: Any, kwargs: Any) -> Call | AloneCall | None:
+    """Return the call that a program makes as a helper, or by itself; None: it is a turn's own, or in a merge."""
+    if current.alone():
+        return AloneCall(function, args, kwargs)
     running = current.running_turn()
     if running is None or running.steps is None:
         return None
@@ -314,10 +344,12 @@ def begin(function: Callable[..., Any], args: Any, kwargs: Any) -> Call | None:
 
 
 def aware(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that is a helper where it is called inside a turn, and else what it was."""
+    """Return a function that is a helper where it is called inside a turn, and outside has a turn of its own."""
     kind = callables.kind_of(function)
     made = {"async": _async, "generator": _generator, "async-generator": _async_generator}
-    return functools.wraps(function)(made.get(kind, _plain)(function))
+    helper = functools.wraps(function)(made.get(kind, _plain)(function))
+    setattr(helper, AWARE, function)
+    return helper
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -342,13 +374,18 @@ def _async(function: Callable[..., Any]) -> Callable[..., Any]:
         await _enter(helped)
         with current.within(helped.helper):
             value = await function(*args, **kwargs)
-        await loops.done(in_pool(lambda: helped.record(value), helped.lane))
+        await _record(helped, value)
         return value
 
     return call
 
 
-async def _enter(call: Call) -> None:
+async def _record(call: Call | AloneCall, value: Any) -> None:
+    if call.keeps:
+        await loops.done(in_pool(lambda: call.record(value), call.lane))
+
+
+async def _enter(call: Call | AloneCall) -> None:
     """Enter a call; by a thread where its attachments may have to be written."""
     if call.given:
         await loops.done(in_pool(call.enter, call.lane))
@@ -370,7 +407,7 @@ def _generator(function: Callable[..., Any]) -> Callable[..., Any]:
                 except StopIteration as end:
                     value = end.value
                     break
-                helped.helper.emit(piece)
+                helped.say(piece)
             yield piece
         helped.record(helped.answer(value))
         return value
@@ -393,9 +430,8 @@ def _async_generator(function: Callable[..., Any]) -> Callable[..., Any]:
                     piece = await anext(pieces)
                 except StopAsyncIteration:
                     break
-                helped.helper.emit(piece)
+                helped.say(piece)
             yield piece
-        record = helped.answer()
-        await loops.done(in_pool(lambda: helped.record(record), helped.lane))
+        await _record(helped, helped.answer())
 
     return call

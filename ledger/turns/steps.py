@@ -183,7 +183,7 @@ class Steps:
         Raises: Paused: a person has to answer first. turn-stopped, lease-lost, record-invalid.
         """
         _refuse_in_reply(site)
-        _check_tool(name, id, effects)
+        check_tool(name, id, effects)
         plain, attached = self._kept(input, "input")
         given = copy.deepcopy(plain)  # What is asked about and recorded is what it was then.
         input = self.redacted(given, "input")
@@ -567,7 +567,8 @@ def _refuse_in_reply(site: Site) -> None:
         )
 
 
-def _check_tool(name: Any, id: Any, effects: Any) -> None:
+def check_tool(name: Any, id: Any, effects: Any) -> None:
+    """Refuse what names no tool call. Raises: record-invalid, ValueError."""
     if not isinstance(name, str) or not name:
         raise RecordInvalid(path="name", reason="a tool's name is text that is not empty")
     if id is not None and (not isinstance(id, str) or not id or id.startswith(MADE_UP)):

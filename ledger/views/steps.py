@@ -301,3 +301,13 @@ def call_said(call: kinds.Call) -> dict[str, Any]:
         "lmcc": kinds.mapping(call.lmcc, *where),
         "tools": kinds.mappings(call.tools, *where),
     }
+
+
+def call_row(said: dict[str, Any], *, steps: bool) -> dict[str, Any]:
+    """Return a helper's call as a later one is shown it: inputs and outputs by name, and the tools it called.
+
+    Args: said: as `call_said`. steps: whether with the tools.
+    """
+    sides = (said["lmcc"].get(side) for side in ("inputs", "outputs"))
+    row = {name: value for side in sides if isinstance(side, dict) for name, value in side.items()}
+    return {**row, "steps": list(said["tools"])} if steps else row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -256,3 +257,75 @@ def test_outside_of_turns_a_helper_is_a_function():
         return n * 2
 
     assert double(4) == 8
+
+
+class Desk:
+    """An object with a helper of its own, and one that is called."""
+
+    @staticmethod
+    @ledger.program
+    def hint(message: str) -> list:
+        return [row["message"] for row in ledger.current().earlier()]
+
+    def undeclared(self, message: str) -> str:
+        return message
+
+    def __call__(self, message: str) -> str:
+        return message
+
+
+def undeclared(message: str) -> str:
+    """No helper."""
+    return message
+
+
+NAMED = {
+    "function": lambda: plain,
+    "partial": lambda: functools.partial(plain, "x"),
+    "wrapper": lambda: functools.wraps(plain)(lambda *args: plain(*args)),
+    "attribute": lambda: Desk().hint,
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("face", [ledger, ledger.aio])
+def test_a_helper_is_named_by_what_stands_for_it(name, face):
+    """The declared function, a partial or wrapper of it, and where it is kept in a class name the same helper."""
+    who = NAMED[name]()
+    how: dict[str, Any] = {"store": ledger.MemoryStore(), "remembers": {who: "conversation"}}
+    chat: Any = face.open("c", lambda message: Desk.hint(message) and plain(message), **how)
+    inner = getattr(chat, "_inner", chat)
+    said = inner._view.remembering.recorded()
+
+    assert [("hint" if name == "attribute" else "plain", __name__)] == [
+        (each["name"], each["module"]) for each in said
+    ]
+
+
+NO_HELPERS = {
+    "function": lambda: undeclared,
+    "partial": lambda: functools.partial(undeclared, "x"),
+    "method": lambda: Desk().undeclared,
+    "object": Desk,
+    "declared object": lambda: ledger.program(Desk()),
+    "class": lambda: Desk,
+    "builtin": lambda: len,
+    "text": lambda: "plain",
+    "conversation": lambda: ledger.open("d", store=ledger.MemoryStore()),
+}
+
+
+@pytest.mark.parametrize("name", NO_HELPERS)
+@pytest.mark.parametrize("face", [ledger, ledger.aio])
+def test_what_would_remember_nothing_is_refused(name, face):
+    """What is no helper cannot remember: opening says so, and what to do."""
+    next_step = {"text": "maps programs", "conversation": '"own"'}.get(name, "@ledger.program")
+    with pytest.raises(TypeError, match=next_step):
+        face.open("c", plain, store=ledger.MemoryStore(), remembers={NO_HELPERS[name](): "turn"})
+
+
+def test_two_words_about_one_helper_are_refused():
+    """A helper that is named twice, and otherwise, is refused: one of both would count for nothing."""
+    twice = {plain: "conversation", functools.partial(plain, "x"): "turn"}
+    with pytest.raises(TypeError, match=r"two things of .*plain"):
+        ledger.open("c", plain, store=ledger.MemoryStore(), remembers=twice)
