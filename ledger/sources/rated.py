@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ledger.formats import jsonl
 from ledger.sources.exporting import listed
@@ -30,7 +32,8 @@ def rated(
     by one name: see `train_test`); `state`; `inputs` and `outputs` by name; `rating` (the mean of what each
     person said last: `turn.mean_rating`) and `ratings` (`value`, `by`, `why`, `at`); `earlier` (what the turn was
     shown, as recorded, oldest first); `model`; `labels`; `program` and `version`; `helpers` (the calls of
-    remembered helpers in it: `call`, `site`, `program`, `inputs`, `outputs`, `steps`, `tools`); `made_by` and `reads`.
+    remembered helpers in it: `call`, `site`, `program`, `inputs`, `outputs`, `steps`, `tools`, and `earlier`, the calls
+    that it was shown of its own, as it was shown them, those of forgotten turns left out); `made_by` and `reads`.
     A merge is a row of what made it: `program` and `version` are that function's, `made_by` is as recorded, `reads`
     the answers that it was given (`turn`, `model`, `inputs`, `outputs`, `result`), `inputs` what was asked. Of any
     other turn `made_by` is None and `reads` empty. Attachments are references. A turn that stands in several
@@ -126,35 +129,47 @@ def train_test(
 
     Which side a group is on follows from its name and the seed alone: the same rows give the same split
     everywhere, and rows that are added later move none that were there, unless they show that two groups are
-    one. So the fraction is that of many groups, not exact; of few it may be far off.
+    one. So the fraction is that of many groups, not exact; of few it may be far off. Of two groups or more
+    none of the sides is empty, unless `test` is 0 or 1: the group that comes next is taken for it, until
+    later rows have one of their own.
+    A row that belongs to nothing (it has no such key, or None there) is a group of its own, and its name is what it
+    says: rows that say the same are on one side.
     Args: test: from 0 to 1. by: what belongs together: the value under this key, or what a function says of a
     row. `conversation`: a conversation with all that share turns with it (forks, copies), as `rated` tells
     (`group`); of rows that do not tell, the conversation.
-    Raises: ValueError: `test` is no fraction. KeyError: a row has no such key.
+    Raises: ValueError: `test` is no fraction. KeyError: no row has the key, and it is another than `conversation`.
     """
     if not 0 <= test <= 1:
         raise ValueError(f"test is a fraction from 0 to 1, not {test!r}")
+    rows = list(rows)
+    if isinstance(by, str) and by != "conversation" and rows and not any(by in r for r in rows):
+        raise KeyError(f"no row has {by!r}; the first has {', '.join(map(str, rows[0]))}")
+    shares = [_share(_key(row, by), seed) for row in rows]
+    few, many = min(shares, default=0.0), max(shares, default=0.0)
+    line = test if test in (0, 1) or few == many else min(max(test, math.nextafter(few, 1)), many)
     sides: Split = Split([], [])
-    for row in rows:
-        sides[_share(_key(row, by), seed) < test].append(row)
+    for row, share in zip(rows, shares, strict=True):
+        sides[share < line].append(row)
     return sides
 
 
 def _key(row: Row, by: str | Callable[[Row], Hashable]) -> Hashable:
+    """Return the name of a row's group."""
     if callable(by):
-        return by(row)
-    if by == "conversation" and "group" in row:
+        key: Any = by(row)
+    elif by == "conversation" and row.get("group") is not None:
         return str(row["group"])
+    else:
+        key = row.get(by)
+    if key is None:
+        return ("row", json.dumps(row, sort_keys=True, default=repr))
     try:
-        key: Hashable = row[by]
         hash(key)
-    except KeyError:
-        raise KeyError(f"a row has no {by!r}; it has {', '.join(map(str, row))}") from None
     except TypeError:
         raise TypeError(
             f"{by!r} of a row is no name of a group: give a function of a row"
         ) from None
-    return key
+    return cast(Hashable, key)
 
 
 def _share(key: Hashable, seed: int | str) -> float:

@@ -56,7 +56,7 @@ def _row(tree: Tree, node: Node, given: list[Rating]) -> Row:
         "labels": labels_of(tree, node.id),
         "program": name,
         "version": version,
-        "helpers": [_helper(call) for call in steps.standing(node, max(1, node.attempt))],
+        "helpers": _helpers(tree, node),
         "made_by": made_by,
         "reads": [_answer(tree, tree.node(turn)) for turn in reads(tree, node)],
     }
@@ -79,6 +79,33 @@ def _object(value: Any) -> Row | None:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _helpers(tree: Tree, node: Node) -> list[Row]:
+    """Return the calls of remembered helpers in a turn, each with the earlier calls that it was shown."""
+    standing = steps.standing(node, max(1, node.attempt))
+    told = [_helper(call) for call in standing]
+    shown = [_shown(call) for call in standing]
+    wanted = {name for each in shown for name in each}
+    found: dict[str, dict[str, Any]] = {}
+    at: Node | None = node
+    while at is not None and wanted - found.keys():
+        # Also what an attempt that came to nothing called: it was shown all the same.
+        found |= {call.call: steps.call_said(call) for call in at.calls if call.call in wanted}
+        at = tree.nodes.get(at.parent or "")
+    for row, each in zip(told, shown, strict=True):
+        row["earlier"] = [
+            steps.call_row(found[name], steps=tools)
+            for name, tools in each.items()
+            if name in found
+        ]
+    return told
+
+
+def _shown(call: kinds.Call) -> dict[str, bool]:
+    """Return the calls that a helper's call saw, by their ids, in order: whether with their tools."""
+    saw = kinds.mappings(call.saw, call.seq, f"turn {call.turn}")
+    return {entry["call"]: entry.get("steps") is True for entry in saw if _text(entry.get("call"))}
 
 
 def _helper(call: kinds.Call) -> Row:

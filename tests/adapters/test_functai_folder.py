@@ -500,3 +500,28 @@ def test_saying_the_same_is_no_accident(written_by_us):
     own.record("new", "n")
 
     assert theirs_says(theirs.continue_from(1)) != ours_says(own)
+
+
+@ai(lm="fake")
+def helper(message: str) -> str:  # type: ignore[empty-body]
+    """Answer."""
+
+
+@module
+def helped(message: str) -> str:
+    """Answer by a helper."""
+    return helper(message)
+
+
+def test_their_rated_turns_tell_what_helpers_were_shown(tmp_path, model):
+    """A rated turn of functai's has its helper's calls here, each with the earlier ones that it was shown."""
+    chat = helped.conversation(
+        "a", store=tmp_path, remembers={helper: "conversation"}, client=model
+    )
+    chat("one")
+    chat("two")
+    ledger.open("a", store=tmp_path).turns[-1].rate(1)
+    ((call,),) = [row["helpers"] for row in ledger.rated(tmp_path)]
+
+    assert {"message": "two"} == call["inputs"]
+    assert [{"message": "one", "result": "reply 1"}] == call["earlier"]

@@ -61,6 +61,38 @@ def test_helpers_calls_are_told(store):
     assert "helper" == call["program"]["name"]
 
 
+def test_helpers_calls_tell_what_they_were_shown(store):
+    """Each call has the earlier calls of its helper, as it was shown them; those of a forgotten turn are gone."""
+    seen = []
+
+    @ledger.program
+    def helper(word: str) -> str:
+        turn = ledger.current()
+        seen.append(turn.earlier())
+        turn.tool("look", {"at": word}, lambda: 1, effects="reads")
+        return word * 2
+
+    def answer(message: str) -> list:
+        return [helper(word) for word in message.split()]
+
+    for mode in ("conversation", ledger.remember("turn", steps=True)):
+        name = "steps" if isinstance(mode, tuple) else "plain"
+        chat = ledger.open(name, answer, store=store, remembers={helper: mode})
+        chat("a")
+        chat.send("b c").rate(1)
+    told = {row["conversation"]: row["helpers"] for row in ledger.rated(store)}
+
+    assert seen[1:3] == [call["earlier"] for call in told["plain"]]
+    assert seen[4:6] == [call["earlier"] for call in told["steps"]]
+    assert {"word": "a", "result": "aa"} == seen[1][0]
+    assert ["look"] == [step["name"] for step in seen[5][0]["steps"]]
+    json.dumps(told)
+
+    ledger.open("plain", store=store).forget(1)
+    left = {row["conversation"]: row["helpers"] for row in ledger.rated(store)}["plain"]
+    assert [[], [{"word": "b", "result": "bb"}]] == [call["earlier"] for call in left]
+
+
 def test_only_what_is_asked_for(store):
     """By program, label and rating; turns that were not rated, or no more, are in no row."""
     chat = ledger.open("a", store=store)
@@ -179,12 +211,57 @@ def test_rows_are_kept_together_by_what_is_said():
     for by in ("kind", lambda r: r["kind"]):
         sides = ledger.train_test(rows, 0.5, by=by)
         assert not {r["kind"] for r in sides.train} & {r["kind"] for r in sides.test}
-    with pytest.raises(KeyError, match="it has conversation"):
+    with pytest.raises(KeyError, match="no row has 'label'; the first has conversation"):
         ledger.train_test(rows, by="label")
     with pytest.raises(TypeError, match="no name of a group"):
         ledger.train_test([{"conversation": "a", "labels": []}], by="labels")
     assert (rows, []) == ledger.train_test(rows, 0)
     assert ([], rows) == ledger.train_test(rows, 1)
+
+
+LONE = {
+    "none": [{"n": n, "conversation": None} for n in range(200)],
+    "no key": [{"n": n} for n in range(200)],
+    "object": [{"n": n, "what": {n}} for n in range(200)],
+}
+
+
+@pytest.mark.parametrize("kind", LONE)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_row_that_belongs_to_nothing_is_a_group_of_its_own(kind, seed):
+    """Rows without a conversation, and those of which a function says None, are split one by one, by what they say."""
+    rows = LONE[kind]
+    train, test = ledger.train_test(rows, 0.2, seed=seed)
+
+    assert 20 < len(test) < 65
+    assert sorted(train + test, key=lambda r: r["n"]) == rows
+    assert (train, test) == ledger.train_test([dict(r) for r in rows], 0.2, seed=seed)
+    assert (train, test) == ledger.train_test(rows, 0.2, seed=seed, by=lambda _: None)
+    assert [] in ledger.train_test([rows[0], dict(rows[0])], 0.2, seed=seed)
+
+
+def test_some_rows_may_belong_to_nothing():
+    """Where some rows have the key, those that have not are groups of their own, and the others keep together."""
+    rows = [{"n": n, "kind": n % 3} for n in range(60)] + [{"n": n} for n in range(60, 160)]
+    train, test = ledger.train_test(rows, 0.5, by="kind")
+
+    assert not {r.get("kind", -1) for r in train} & {r.get("kind", -2) for r in test}
+    assert 25 < sum("kind" not in r for r in test) < 75
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=5), st.integers(), st.floats(0, 1))
+def test_no_side_is_empty_of_two_groups(groups, seed, share):
+    """Of two groups or more each side has one; all rows of a group are on one side."""
+    rows = [{"conversation": g, "n": n} for n, g in enumerate(groups)]
+    train, test = (
+        {r["conversation"] for r in side} for side in ledger.train_test(rows, share, seed=seed)
+    )
+
+    assert not train & test
+    assert train | test == set(groups)
+    if len(set(groups)) > 1 and 0 < share < 1:
+        assert train
+        assert test
 
 
 @pytest.mark.parametrize("test", [-0.1, 1.1, 20])
