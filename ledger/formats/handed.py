@@ -18,7 +18,7 @@ from ledger.formats import dialects
 from ledger.formats.converting import MISSING, Dialect, taken
 from ledger.records import transcripts
 from ledger.records.messages import Message
-from ledger.records.values import DEPTH_LIMIT
+from ledger.records.values import DEPTH_LIMIT, TOO_DEEP
 
 
 @dataclass
@@ -73,8 +73,7 @@ def neutral(content: Any, dialect: Dialect | None) -> list[Message]:
 def _plain(value: Any, path: str, depth: int = 0) -> Any:
     """Return a value with the objects of a vendor's package in it as plain data. Raises: record-invalid."""
     if depth > DEPTH_LIMIT:
-        reason = f"it is nested more than {DEPTH_LIMIT} deep, or in itself"
-        raise RecordInvalid(path=path, reason=reason)
+        raise RecordInvalid(path=path, reason=TOO_DEEP)
     if isinstance(value, Mapping):
         return {key: _plain(inner, path, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):

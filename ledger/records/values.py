@@ -25,6 +25,7 @@ from typing import Any
 from ledger.errors import RecordInvalid, RecordTooLarge
 
 DEPTH_LIMIT = 200
+TOO_DEEP = f"it is nested more than {DEPTH_LIMIT} deep, or in itself"
 INTEGER_LIMIT = 2**53 - 1
 SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 REFERENCE = "$attachment"
@@ -93,7 +94,7 @@ def check(
             met[id(inner)] = depth + 1
             place = (place, step)
             if depth == DEPTH_LIMIT:
-                _refuse(path, place, f"it is nested more than {DEPTH_LIMIT} deep, or in itself")
+                _refuse(path, place, TOO_DEEP)
             stack.append((_enter(inner, path, place, references), depth + 1, place))
             break
         else:

@@ -84,13 +84,16 @@ class Field:
             plain = _lists(_to_builtins(value, found))
             back = self._typed(plain, self.annotation, lambda inner: _restored(inner, found))
             again = _lists(_to_builtins(back, found))
+            changed = back != value or again != plain
+        except RecursionError:
+            raise RecordInvalid(path=path, reason=values.TOO_DEEP) from None
         except (msgspec.ValidationError, TypeError, ValueError) as error:
             raise TypeError(
                 f"{path} is not {self.type_name}: {_told(error, value, found)}"
             ) from None
         written = lowered(_restored(again, found), path, given)
         # A part of another type reads back equal, and is written otherwise: 2.5 for Decimal("2.5").
-        if back != value or again != plain:
+        if changed:
             raise RecordInvalid(path=path, reason=f"as {self.type_name} it would come back changed")
         return written
 
@@ -115,6 +118,7 @@ def opaque(annotation: Any) -> str | None:
     """Say why values of an annotation have no JSON form; None: they have one."""
     seen: set[int] = set()
     todo = [annotation]
+    reason = None
     while todo:
         found = todo.pop()
         if id(found) in seen:
@@ -126,8 +130,15 @@ def opaque(annotation: Any) -> str | None:
             continue
         todo += [inner for inner in _inside(found) if not isinstance(inner, str)]
         if not _known(found):
-            return f"is {getattr(found, '__name__', found)}, which has no JSON form"
-    return None
+            reason = _why(found)  # A part that is not known either says better what it is.
+    return reason
+
+
+def _why(annotation: Any) -> str:
+    name = getattr(annotation, "__name__", annotation)
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return f"is {name}, an enum whose values are neither all text nor all whole numbers"
+    return f"is {name}, which has no JSON form"
 
 
 def _known(annotation: Any) -> bool:

@@ -192,6 +192,34 @@ def test_a_field_without_a_json_form_is_refused(annotation):
     assert (caught.value.code, caught.value.field) == ("conversation-opaque", "x")
 
 
+class Mixed(enum.Enum):
+    """An enum of text and a number."""
+
+    TEXT = "text"
+    NUMBER = 1
+
+
+@pytest.mark.parametrize("annotation", [Mixed, list[Mixed], dict[str, list[Mixed]], Mixed | None])
+def test_an_enum_of_several_kinds_is_named(annotation):
+    """An enum whose values are of several kinds is refused as that, wherever it stands."""
+    with pytest.raises(ValueError, match="is Mixed, an enum whose values are neither all text nor"):
+        Field(annotation)
+
+
+@pytest.mark.parametrize("annotation", [list, dict, list[Any], str], ids=str)
+def test_a_value_that_is_nested_too_deep_is_refused(annotation):
+    """A typed value nested thousands deep, or in itself, is refused with its path, as an input and as an answer."""
+    deep: list[Any] = []
+    for _ in range(2000):
+        deep = [deep]
+    itself: list[Any] = []
+    itself.append(itself)
+    for value in (deep, itself):
+        given: Any = {"a": value} if annotation is dict else value
+        with pytest.raises(errors.RecordInvalid, match=r"x\W.*nested more than 200 deep"):
+            Field(annotation).write(given, "inputs.x")
+
+
 @pytest.mark.parametrize("annotation", [Any, object, "Missing"], ids=str)
 def test_an_annotation_that_says_nothing_takes_any_json(annotation):
     """Any, object and unknown names take every JSON value as it is."""
