@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -219,7 +220,7 @@ def test_rows_are_kept_together_by_what_is_said():
     assert ([], rows) == ledger.train_test(rows, 1)
 
 
-LONE = {
+LONE: dict[str, list[dict[str, Any]]] = {
     "none": [{"n": n, "conversation": None} for n in range(200)],
     "no key": [{"n": n} for n in range(200)],
     "object": [{"n": n, "what": {n}} for n in range(200)],
