@@ -27,6 +27,7 @@ from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from ledger.errors import (
+    ConversationUnknown,
     LedgerError,
     StoreCorrupt,
     StoreGone,
@@ -416,6 +417,7 @@ class FolderStore(Marked):
 
         What was forgotten stays so, and no line that could be read is lost, whatever the copy is.
         Args: copy: the bytes of the log at another time. really: False: say what would be done.
+        Raises: conversation-unknown: there is no log. store-io and the like.
         """
         if not isinstance(copy, bytes | None):
             raise TypeError(f"copy is the bytes of a log, not {type(copy).__name__}")
@@ -430,6 +432,8 @@ class FolderStore(Marked):
     def _mend(self, conversation: str, work: Callable[..., T]) -> T:
         self._check(conversation)
         log, deadline = self._home.log(conversation), time.monotonic() + self._lock_timeout_s
+        if not self._home.is_there() or files.found_at(log.data) is None:
+            raise ConversationUnknown(conversation, self.folder)
         with self._locked(log.lock, deadline):
             self._settle(log, deadline, whole=True)
             with files.naming(log.data), locks.acquire(log.data, deadline, create=False) as file:
@@ -438,11 +442,7 @@ class FolderStore(Marked):
                 return handout.shallow(lambda: work(log, file))
 
     def _settle(self, log: reading.Log, deadline: float, *, whole: bool = False) -> None:
-        """Finish what a process began to remove and did not finish. The append lock is held.
-
-        Args: whole: raise also when something beside the log could not be removed; the plan stays then
-        in any case, for the next writer.
-        """
+        """Finish what a process began to remove. The append lock is held. Args: whole: as for `removing.settle`."""
         plan = plans.read(log.plan, log.files)
         if plan is not None:
             self._changing(log)

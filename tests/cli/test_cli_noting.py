@@ -94,7 +94,7 @@ def test_what_is_not_there_is_not_found_and_what_was_erased_is_refused(cli, alex
         assert cli(*command)[0] == 3
     for command in (["rate", "alex", "2", "1"], ["label", "alex", "2", "x"]):
         code, _, err = cli(*command)
-        assert (code, "taken out" in err) == (4, True)
+        assert (code, "forgotten" in err) == (4, True)
 
 
 def test_labels_are_put_on_and_taken_off(cli, alex):

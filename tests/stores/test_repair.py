@@ -3,7 +3,7 @@
 import pytest
 
 import ledger
-from ledger.errors import LedgerError
+from ledger.errors import ConversationUnknown, LedgerError
 from ledger.stores.folder import FolderStore
 from tests.stores.support import log_path, stop, turns
 
@@ -40,6 +40,20 @@ def test_a_whole_log_is_left_alone(store, tmp_path):
     assert not store.repair("c")
     assert log_path(tmp_path).read_bytes() == before
     assert not list((tmp_path / "conversations").glob("c.repaired-*"))
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["no such log", "no folder"])
+def test_what_is_not_there_is_not_mended(tmp_path, there):
+    """A conversation that is not there is told as such, and nothing is made for it."""
+    if there:
+        FolderStore(tmp_path / "s").append("other", [stop("a")])
+    before = sorted(tmp_path.rglob("*"))
+    store = FolderStore(tmp_path / "s")
+    for work in (store.repair, store.undo_repair):
+        with pytest.raises(ConversationUnknown):
+            work("c")
+
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_an_altered_chain_is_put_right_without_a_copy(store, tmp_path):
