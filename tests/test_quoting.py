@@ -48,7 +48,7 @@ def forget(store, turn):
 
 def is_gone(store):
     """Say whether the secret is nowhere in the log, and the log is as it should be."""
-    return "4711" not in repr(store.read("alex"))
+    return "PIN" not in repr(store.read("alex"))
 
 
 @FACES
